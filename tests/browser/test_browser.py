@@ -20,7 +20,7 @@ def test_a_request_to_another_machine_would_be_noted(tab):
 
 
 @pytest.mark.parametrize("cell", ["1 / 0", "import sys; print('a warning', file=sys.stderr)"])
-def test_what_a_notebook_shows_in_red_ends_a_test(jupyter, tab, cell):
+def test_a_red_output_of_a_notebook_ends_a_test(jupyter, tab, cell):
     jupyter.keep("red.ipynb", cell, "print('the end')")
     notebook = NotebookPage(tab.page)
     notebook.open(jupyter.address("red.ipynb"))

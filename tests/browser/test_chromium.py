@@ -52,7 +52,7 @@ def test_the_users_choice_comes_first(empty, monkeypatch, tmp_path):
     assert chromium.find() == tmp_path / "mine"
 
 
-def test_a_wrong_choice_of_the_user_is_said_and_nothing_installed(empty, monkeypatch, tmp_path):
+def test_a_wrong_choice_of_the_user_is_reported_and_nothing_installed(empty, monkeypatch, tmp_path):
     browser(empty / "chromium")
     monkeypatch.setenv(chromium.VARIABLE, str(tmp_path / "nothing"))
     tried = []
@@ -76,7 +76,7 @@ def own_path(browsers: Path) -> Path:
     return path
 
 
-def test_nothing_found_says_what_to_do(empty):
+def test_nothing_found_reports_what_to_do(empty):
     with pytest.raises(SetupError) as raised:
         chromium.find()
     assert chromium.VARIABLE in str(raised.value)
@@ -163,14 +163,14 @@ def test_a_step_that_takes_too_long_is_ended_with_what_it_started(tmp_path, caps
     wait_until(is_gone, "the end of what it started", 20)
 
 
-def test_a_step_tells_how_it_ended(capsys):
+def test_a_step_reports_how_it_ended(capsys):
     assert chromium.run(chromium.Step(["true"], 20))
     assert not chromium.run(chromium.Step(["false"], 20))
     assert not chromium.run(chromium.Step(["no-such-command-of-offramp"], 20))
     assert "can't be started" in capsys.readouterr().out
 
 
-def test_the_command_says_what_it_found(empty, monkeypatch, capsys):
+def test_the_command_reports_what_it_found(empty, monkeypatch, capsys):
     browser(empty / "chromium", "Chromium 9.8.7")
     chromium.main()
     assert capsys.readouterr().out == f"[setup] browser: {empty / 'chromium'} (Chromium 9.8.7)\n"
@@ -185,7 +185,7 @@ def test_in_ci_the_command_fails_with_one_sentence(empty, monkeypatch, capsys):
     assert capsys.readouterr().err == f"[setup] {chromium.WHAT_TO_DO}\n"
 
 
-def test_elsewhere_the_command_says_that_the_tests_with_a_browser_are_left_out(empty, monkeypatch, capsys):
+def test_elsewhere_the_command_reports_that_the_tests_with_a_browser_are_left_out(empty, monkeypatch, capsys):
     monkeypatch.setattr(chromium, "ways", list)
     monkeypatch.delenv("CI", raising=False)
     chromium.main()

@@ -103,7 +103,7 @@ def test_every_listing_has_every_group(site):
     assert len(listed(site, "lag", "--outlook", "--over-s", "5")) == SIZES.committed
 
 
-def test_a_look_asks_as_often_as_the_docs_say(site):
+def test_an_observation_asks_as_often_as_documented(site):
     with site.connect(WHOLE) as cluster:
         look = Polls(cluster).take()
     print(f"an observation: {look.cost}")

@@ -124,7 +124,7 @@ def test_nothing_comes_from_the_checkout(installed, notebooks):
     assert names == {str(path.relative_to(ROOT / "notebooks")) for path in (ROOT / "notebooks").glob("*/*.ipynb")}
 
 
-def test_the_wheel_has_the_version_of_its_build_and_says_its_packages(installed):
+def test_the_wheel_has_the_version_of_its_build_and_reports_its_packages(installed):
     (wheel,) = (installed.home / "dist").glob("*.whl")
     told = installed.run("offramp", "--version").split()[1]
     assert wheel.name.split("-")[1] == told

@@ -122,7 +122,7 @@ def test_forward_and_back_by_the_wizard_with_proof(site, tab):
     assert (proof["lost"], proof["overlaps"], proof["doubtful_overlaps"]) == (0, 0, 0)
 
 
-def test_a_reopened_notebook_shows_the_run_and_the_ways_back_stay_in_view(site, tab):
+def test_a_reopened_notebook_shows_the_run_and_the_undos_stay_in_view(site, tab):
     notebook, wizard = NotebookPage(tab.page), Wizard(tab.page)
     tab.page.set_viewport_size({"width": 1100, "height": 700})
     notebook.open(site.jupyter.address("migrate.ipynb"))

@@ -22,7 +22,7 @@ ALERT = '<div class="alert"><strong>✗ </strong>the lock was lost</div>'
         (ALERT, "… ACTING", "the lock was lost"),
     ],
 )
-def test_another_end_fails_with_what_the_wizard_says(tab, monkeypatch, bar, state, said):
+def test_another_end_fails_with_what_the_wizard_reports(tab, monkeypatch, bar, state, said):
     monkeypatch.setattr("tests.browser.wizard.STEP_MS", 200)
     tab.page.set_content(PAGE.format(bar=bar, state=state))
     began = time.monotonic()

@@ -196,7 +196,7 @@ def test_generations_are_those_stored(played: Played, group: str) -> None:
 
 
 @pytest.mark.parametrize("group", CLASSIC)
-def test_brokers_tell_of_the_same_generations(played: Played, group: str) -> None:
+def test_brokers_report_of_the_same_generations(played: Played, group: str) -> None:
     of_group = pl.col("group_id") == group
     told = played.generations_by_brokers.filter(of_group).select("generation", "leader_id")
     stored = topic_rebalances(played.stored).filter(of_group)
@@ -216,7 +216,7 @@ def test_the_two_sources_agree(played: Played) -> None:
 
 
 @pytest.mark.parametrize("group", ["java.0.9.0.1", "java.3.9.1"])
-def test_where_they_differ_it_is_told(played: Played, group: str) -> None:
+def test_if_they_differ_it_is_reported(played: Played, group: str) -> None:
     """A member's log that wasn't given, and a generation that is not in the topic any more."""
     mine = played.stored.filter(pl.col("group_id") == group)
     middle = sorted(mine["generation"].unique())[2]
@@ -230,7 +230,7 @@ def test_where_they_differ_it_is_told(played: Played, group: str) -> None:
 
 
 @pytest.mark.parametrize("group", NEW)
-def test_where_epochs_differ_it_is_told(played: Played, group: str) -> None:
+def test_if_epochs_differ_it_is_reported(played: Played, group: str) -> None:
     """One that is not in the topic any more, and a member that had other partitions than the log shows."""
     mine, nothing = played.epochs.filter(group_id=group), played.stored.head(0)
     row = next(row for row in reversed(played.rows(group)) if row["owned"])
@@ -245,7 +245,7 @@ def test_where_epochs_differ_it_is_told(played: Played, group: str) -> None:
 
 
 @pytest.mark.parametrize("group", NEW)
-def test_brokers_tell_of_the_epochs_stored(played: Played, group: str) -> None:
+def test_brokers_report_of_the_epochs_stored(played: Played, group: str) -> None:
     """And where one of both lacks an epoch, or a member that joined, it is reported."""
     mine, nothing = played.epochs.filter(group_id=group), played.stored.head(0)
     told = played.brokers.filter(group_id=group, kind="epoch_bumped")["generation"]
@@ -287,7 +287,7 @@ def test_epochs_of_the_new_protocol_are_those_stored(played: Played, group: str)
     assert len(by_brokers) >= 2, "one left, one was killed"
 
 
-def test_a_converted_group_is_told_as_both_kinds_of_record_have_it(played: Played) -> None:
+def test_a_converted_group_is_reported_as_both_kinds_of_record_have_it(played: Played) -> None:
     """Epochs while a member of the new protocol is in it, generations before and after."""
     events = pl.concat([played.clients, played.brokers]).filter(group_id=CONVERTED)
     generations, epochs = played.stored.filter(group_id=CONVERTED), played.epochs.filter(group_id=CONVERTED)
@@ -338,7 +338,7 @@ def changes(assigned: list[tuple[int, frozenset[int]]]) -> list[frozenset[int]]:
 
 
 @pytest.mark.parametrize("group", [*CLASSIC, *NEW])
-def test_the_story_says_epoch_where_the_protocol_does(played: Played, group: str) -> None:
+def test_the_story_reports_epoch_where_the_protocol_does(played: Played, group: str) -> None:
     of_group = pl.col("group_id") == group
     members, generations = played.members.filter(of_group), played.generations.filter(of_group)
     without_reasons = (
@@ -406,7 +406,7 @@ def until(log: Path, text: str, count: int) -> str:
     return "".join(lines[: found[count - 1] + 1])
 
 
-def test_a_pasted_log_of_two_0_9_consumers_is_told(lab: Lab, played: Played, article: pl.DataFrame) -> None:
+def test_a_pasted_log_of_two_0_9_consumers_is_reported(lab: Lab, played: Played, article: pl.DataFrame) -> None:
     """First start: coordinator, join as leader, sync, offsets; second start: a follower gets its part."""
     joins = ["coordinator_found", "revoked", "joining", "join_requested", "joined"]
     shares = ["sync_sent", "synced", "assigned", "offsets_fetching"]
@@ -427,7 +427,7 @@ def test_a_pasted_log_of_two_0_9_consumers_is_told(lab: Lab, played: Played, art
         assert played.began_at - timedelta(seconds=2) < row["started_at"] <= row["ended_at"] < datetime.now(UTC)
 
 
-def test_the_second_generation_of_that_log_says_what_it_does_not_hold(article: pl.DataFrame) -> None:
+def test_the_second_generation_of_that_log_reports_what_it_does_not_hold(article: pl.DataFrame) -> None:
     first, second = rebalances(article).rows(named=True)
     assert (first["generation"], first["members"], first["members_without_log"]) == (1, [first["leader_id"]], [])
     assert (second["generation"], second["leader_id"], second["left"]) == (2, first["leader_id"], [])
@@ -441,7 +441,7 @@ def test_the_second_generation_of_that_log_says_what_it_does_not_hold(article: p
     assert f"as follower of {first['leader_id']}" in sentences[1]
 
 
-def test_the_command_tells_it_from_both_sources(played: Played, lab: Lab, tmp_path: Path) -> None:
+def test_the_command_distinguishes_it_from_both_sources(played: Played, lab: Lab, tmp_path: Path) -> None:
     group = "java.3.9.1"
     logs = [str(played.folder / each.name) for each in played.casts[group].logs]
     profile, picture = tmp_path / "offramp.toml", tmp_path / "story.svg"
@@ -470,7 +470,7 @@ def test_the_command_tells_it_from_both_sources(played: Played, lab: Lab, tmp_pa
         (["{log}", "--timeline", "picture.bmp"], 2, "ends in .svg or .html"),
     ],
 )
-def test_what_the_command_refuses(played: Played, arguments: list[str], code: int, says: str) -> None:
+def test_the_command_refuses_wrong_input(played: Played, arguments: list[str], code: int, says: str) -> None:
     log = str(played.folder / played.log("java.3.9.1", "a").name)
     done = CliRunner().invoke(app, ["rebalances", *(each.format(log=log) for each in arguments)])
     assert done.exit_code == code, done.output

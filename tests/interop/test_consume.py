@@ -124,7 +124,7 @@ def test_a_program_that_ends_takes_the_consumer_with_it(lab: Lab, consume: Consu
         (["-g", "g", "-t", "t", "--events-file", "/nowhere/file"], 2, "/nowhere/file can't be written"),
     ],
 )
-def test_what_cannot_be_wished_for(consume: Consume, options: list[str], code: int, words: str) -> None:
+def test_an_impossible_request_is_refused(consume: Consume, options: list[str], code: int, words: str) -> None:
     running = consume(*options)
     _, said = running.communicate(timeout=SECONDS)
     assert running.returncode == code, said
@@ -132,7 +132,7 @@ def test_what_cannot_be_wished_for(consume: Consume, options: list[str], code: i
     assert "Traceback" not in said
 
 
-def test_more_threads_than_partitions_work_and_say_so(lab: Lab, consume: Consume) -> None:
+def test_more_threads_than_partitions_work_and_report_it(lab: Lab, consume: Consume) -> None:
     lab.create_topic("narrow", 1)
     lab.produce("narrow", 3)
     running = consume("-g", "narrow-g", "-t", "narrow", "--threads", "3", "--from-beginning", "--max-messages", "3")

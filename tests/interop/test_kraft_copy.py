@@ -92,7 +92,7 @@ def test_an_aborted_copy_is_not_called_dual_write(scene):
     assert "offramp plan kraft --repair" in scene.refusals["aborted"]
 
 
-def test_the_logs_tell_what_aborted_the_copy(scene):
+def test_the_logs_report_what_aborted_the_copy(scene):
     """Kafka's log names no znode here: the credentials are parsed before it says whose they are."""
     assert "a znode under /config/users" in scene.noted["story"]
     assert "malformed" in scene.noted["story"]

@@ -190,7 +190,7 @@ def test_zookeeper_had_every_kind_of_metadata(scene):
 
 
 @pytest.mark.parametrize("back", ["back from dual write", "back from kraft"])
-def test_after_a_way_back_zookeeper_is_as_before_but_for_leaders_and_epochs(scene, back):
+def test_after_a_rollback_zookeeper_is_as_before_but_for_leaders_and_epochs(scene, back):
     assert scene.changed("before", back) == {}
     assert scene.serious(back) == []
 
@@ -207,6 +207,6 @@ def test_old_members_are_named_before_they_would_find_no_broker(scene):
     assert "offramp plan group shop --to 'all KC'" in scene.refusals["old members"]
 
 
-def test_a_run_says_which_node_is_missing(scene):
+def test_a_run_reports_which_node_is_missing(scene):
     assert "controller 300" in scene.refusals["controller killed"]
     assert "offramp resume" in scene.refusals["controller killed"]

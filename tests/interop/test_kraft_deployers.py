@@ -195,7 +195,7 @@ def test_a_file_that_was_edited_after_the_plan_voids_it(scene):
     assert "settings files" in scene.refusals["edited"]
 
 
-def test_other_hands_than_were_approved_are_refused(scene):
+def test_other_tools_than_were_approved_are_refused(scene):
     assert "the plan has the instruction" in scene.refusals["other operators or tools"]
 
 
@@ -374,7 +374,7 @@ def test_a_broker_that_was_restarted_instead_is_named_with_the_one_that_was_orde
     assert f"{told} {3 - ordered} from zookeeper to migration mode" in lies.said["stray"].stderr
 
 
-def test_nothing_is_taken_back_or_ordered_until_the_other_broker_is_as_before(lies):
+def test_nothing_is_undone_or_ordered_until_the_other_broker_is_as_before(lies):
     ((ordered, _),) = lies.ordered["stray"]
     for name in ("undo 1", "undo 2", "resume"):
         assert (lies.said[name].exit_code, lies.ordered[name]) == (RunError.exit_code, []), lies.said[name].stderr
@@ -408,7 +408,7 @@ def test_a_mode_that_no_step_expects_is_named_and_not_waited_for(lies):
     assert lies.said["third mode repaired"].exit_code == 0, lies.said["third mode repaired"].stderr
 
 
-def test_an_order_that_comes_after_its_undo_is_told_by_the_next_plan(lies):
+def test_an_order_that_comes_after_its_undo_is_reported_by_the_next_plan(lies):
     ((ordered, _),) = lies.ordered["late"]
     assert lies.said["late, undone"].exit_code == 0, lies.said["late, undone"].stderr
     (told,) = [each for each in lies.noted["risks"] if each.startswith("The brokers are in different modes")]

@@ -198,6 +198,6 @@ def test_no_acknowledged_record_is_lost(scene, record_property):
     assert scene.lost == set()
 
 
-def test_a_broker_that_is_taken_back_afterwards_is_an_alarm(scene):
+def test_a_broker_that_is_set_back_afterwards_is_an_alarm(scene):
     assert {subject for _, subject in alarms(scene, "undone")} == {"broker 1", "/brokers/ids"}
     assert alarms(scene, "forward again") == []

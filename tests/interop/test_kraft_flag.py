@@ -74,7 +74,7 @@ def evidence_of(scene: KraftScene, step_id: str) -> Mapping[str, Any]:
     return evidence(found)
 
 
-def test_of_a_finalising_that_was_cut_off_the_flag_can_be_given_back(scene):
+def test_the_flag_can_be_returned_after_a_finalising_that_was_cut_off(scene):
     half, after = scene.statuses["half"], scene.statuses["flag"]
     assert sorted(each.has_flag for each in half.read.controllers) == [False, True, True]
     assert [each.check_id for each in half.findings if each.severity == "alarm"] == ["P01"]
@@ -92,7 +92,7 @@ def test_only_the_controller_that_lacks_it_is_restarted(scene):
 
 
 @pytest.mark.parametrize("to", ["zookeeper", "finalised"])
-def test_until_then_no_other_plan_leads_on_and_says_which_does(scene, to):
+def test_until_then_every_other_plan_is_refused_and_names_the_right_one(scene, to):
     assert "no_contradiction: P01" in scene.refusals[to]
     assert "offramp plan kraft --to kraft" in scene.refusals[to]
 
@@ -102,7 +102,7 @@ def test_afterwards_there_is_nothing_to_give_back_and_the_old_run_is_over(scene)
     assert "can't be resumed or undone any more" in scene.noted["half, resumed"].stderr
 
 
-def test_what_zookeeper_held_is_in_the_run_with_its_sum(scene):
+def test_zookeepers_content_is_in_the_run_with_its_sum(scene):
     archived = evidence_of(scene, "01-archive")
     file = folder(scene) / archived["file"]
     assert hashlib.sha256(file.read_bytes()).hexdigest() == archived["sha256"]
@@ -118,7 +118,7 @@ def test_the_last_diff_is_in_the_run_with_its_sum(scene):
     assert set(pl.read_parquet(data)["verdict"]) <= {"expected"}
 
 
-def test_what_stays_in_zookeeper_is_in_the_plan_and_in_the_evidence(scene):
+def test_the_rest_in_zookeeper_is_in_the_plan_and_in_the_evidence(scene):
     record = load_run(folder(scene))
     rows = {row["kind"]: row for row in stays(record).to_dicts()}
     assert rows["topics"]["count"] >= 1

@@ -179,7 +179,7 @@ def test_the_late_order_of_a_killed_operator_is_waited_for_and_not_given_again(s
     assert scene.statuses["dual write"].state.phase == "dual write"
 
 
-def test_the_next_run_says_for_whom_it_waits(scene):
+def test_the_next_run_reports_for_whom_it_waits(scene):
     waits = [each["sentence"] for each in scene.noted["events"] if each["event"] == "waiting"]
     run = scene.noted["run"]
     assert f"Run {run} on the same target did not end: its orders may still arrive." in waits
@@ -195,7 +195,7 @@ def test_a_broker_that_is_gone_is_named_with_the_plan_that_ends_its_registration
     assert [name for name, words in expected.items() if words not in scene.refusals[name]] == []
 
 
-def test_the_move_goes_on_without_it_and_takes_it_in_when_it_comes_back(scene):
+def test_the_move_continues_without_it_and_takes_it_in_when_it_comes_back(scene):
     seen = {name: (each.state.phase, registered(each)) for name, each in scene.statuses.items()}
     assert seen["unregistered"] == ("dual write", {1: False})
     assert seen["without it"] == ("kraft", {1: False})

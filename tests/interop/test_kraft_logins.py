@@ -76,7 +76,7 @@ def test_the_check_of_the_profile_reaches_the_controller(seen: KraftWalk) -> Non
     assert "failed" not in of_controller.values()  # The certificates of the lab end soon, which is a warning.
 
 
-def test_a_login_that_is_refused_is_said_and_no_secret_is(seen: KraftWalk, lab: Lab, issuer: Issuer) -> None:
+def test_a_login_that_is_refused_is_reported_and_no_secret_is(seen: KraftWalk, lab: Lab, issuer: Issuer) -> None:
     text = seen.file.read_text(encoding="utf-8")
     lines = text.splitlines()
     lacking = [line for line in lines if not line.startswith(("certificate_file", "key_file"))]

@@ -225,7 +225,7 @@ def test_no_acknowledged_record_is_lost(walk, record_property):
     assert walk.lost == set()
 
 
-def test_nothing_is_left_in_zookeeper_after_a_way_back(walk):
+def test_nothing_is_left_in_zookeeper_after_a_rollback(walk):
     for name, status in walk.seen:
         if name == "zookeeper":
             control = status.read.control
@@ -238,7 +238,7 @@ def test_the_epoch_only_grows(walk):
     assert walk.epochs == sorted(walk.epochs)
 
 
-def test_a_run_that_zookeeper_was_cut_off_from_says_so_and_is_resumed_to_its_end(walk):
+def test_a_run_that_zookeeper_was_cut_off_from_reports_it_and_is_resumed_to_its_end(walk):
     assert len(walk.cut) == (5 if IS_SOAK else 1)
     assert {state for _, state, _ in walk.cut} <= {"FAILED", "STOPPED"}
     assert walk.cut[0][2].startswith("step '01-roll-to-migration-last', outcome unknown of item 'broker 1': ")
@@ -268,7 +268,7 @@ def test_an_undo_is_offered_only_where_one_is_possible(walk):
     assert offered == expected | ({"kraft": True, "finalised": False} if IS_SOAK else {})
 
 
-def test_what_is_refused_is_refused_by_name(walk):
+def test_each_refusal_has_its_name(walk):
     assert "The next plan must go to 'controllers'" in walk.refusals["too far"]
     assert "shop (1)" in walk.refusals["old members"]
     if IS_SOAK:

@@ -155,7 +155,7 @@ def test_each_damage_has_a_plan_of_its_own_with_its_own_words(walk):
     ]
 
 
-def test_what_is_left_for_another_plan_is_told(walk):
+def test_damage_that_is_left_for_another_plan_is_reported(walk):
     first = walk.plans["plan 1"]
     assert first.risks[0].startswith("/migration records a migration up to offset")
     assert [each.split(":")[0] for each in first.risks[1:]] == ["This plan does not repair"] * 2
@@ -168,7 +168,7 @@ def test_the_stale_migration_is_deleted_and_nothing_else(walk):
     assert after["/controller_epoch"] == before["/controller_epoch"]
 
 
-def test_the_epoch_is_raised_above_every_partition_and_a_broker_elected_anew(walk):
+def test_the_epoch_is_raised_above_every_partition_and_a_broker_elected_again(walk):
     before, after = walk.before["repair /controller_epoch"], walk.after["repair /controller_epoch"]
     highest = walk.statuses["repair /controller_epoch"].read.control.max_state_epoch
     assert int(before["/controller_epoch"]) < highest
@@ -188,7 +188,7 @@ def test_a_cluster_without_damage_has_nothing_to_repair(walk):
         assert "has nothing to repair" in walk.refusals[name]
 
 
-def test_a_claim_is_not_deleted_unless_somebody_vouches_for_the_disks(walk):
+def test_a_claim_is_not_deleted_unless_a_person_vouches_for_the_disks(walk):
     assert "controllers_gone" in walk.refusals["claim"]
     assert "start the controllers, then offramp plan kraft --to zookeeper" in walk.refusals["claim"]
 
@@ -301,7 +301,7 @@ def test_a_controller_below_what_brokers_remember_is_followed_again(trapped):
     assert "has nothing to repair" in trapped.refusals["followed again"]
 
 
-def test_partitions_that_nobody_might_elect_a_leader_for_have_one_again(trapped):
+def test_partitions_that_no_one_might_elect_a_leader_for_have_one_again(trapped):
     before, after = trapped.n_offline
     assert before > 0
     assert after == 0

@@ -165,7 +165,7 @@ def test_each_run_ends_in_its_phase_and_nothing_contradicts_it(scene):
     assert scene.serious("zookeeper") == []
 
 
-def test_after_the_way_back_zookeeper_is_as_before_but_for_leaders_and_epochs(scene):
+def test_after_the_rollback_zookeeper_is_as_before_but_for_leaders_and_epochs(scene):
     born = _born(scene.dumps["zookeeper"])
     assert len(born) >= 4
     changed = scene.changed("before", "zookeeper")
@@ -179,7 +179,7 @@ def test_access_lists_are_as_before(scene):
     assert before["/brokers/topics/orders"] == [("sasl", "kafka", 31), ("world", "anyone", 1)]
 
 
-def test_what_kraft_made_has_the_lists_that_brokers_give(scene):
+def test_znodes_that_kraft_made_have_the_lists_that_brokers_give(scene):
     lists = scene.lists["zookeeper"]
     assert {tuple(lists[path]) for path in _born(lists)} == {tuple(lists["/brokers/topics/orders"])}
 
@@ -203,7 +203,7 @@ def test_no_acknowledged_record_is_lost(scene, record_property):
     assert scene.lost == set()
 
 
-def test_no_secret_was_told(scene):
+def test_no_secret_was_reported(scene):
     told = "".join(each.output for _, each in scene.ended)
     told += "".join(each.read_text() for each in scene.runs.glob("*/events.jsonl"))
     assert "dual write" in told

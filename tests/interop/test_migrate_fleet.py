@@ -223,7 +223,7 @@ def test_a_thousand_groups_are_scanned_planned_and_shown_in_ten_seconds(
         fleet.close()
 
 
-def test_the_lock_of_many_groups_is_looked_at_by_one_request(operations: Operations, fleet_lab: Lab) -> None:
+def test_the_lock_of_many_groups_is_read_by_one_request(operations: Operations, fleet_lab: Lab) -> None:
     """And a sync before it, by ZooKeeper's own count, which has this session's pings and reads, too."""
     lock, other = ZookeeperLock(operations.cluster), ZookeeperLock(operations.cluster)
     lock.acquire([f"many-{number:04d}" for number in range(300)], "one")
@@ -268,7 +268,7 @@ def register_many(client: KazooClient) -> None:
         assert all(result is not None for result in transaction.commit())
 
 
-def test_a_group_that_suffers_is_no_reason_not_to_go_back(operations: Operations, members: list[Consumer]) -> None:
+def test_a_group_in_trouble_does_not_prevent_a_rollback(operations: Operations, members: list[Consumer]) -> None:
     """Its ZooKeeper offset is behind, which blocks the way there: nothing reads that one but old consumers."""
     name, client = "fleet-003", operations.cluster.zookeeper
     plan = operations.make_plan(request_of("kafka", groups=(name,)))
@@ -287,7 +287,7 @@ def test_a_group_that_suffers_is_no_reason_not_to_go_back(operations: Operations
     assert modes(operations)[name] == "zookeeper"
 
 
-def test_a_wish_that_can_not_be_met_is_refused_by_name(operations: Operations, members: list[Consumer]) -> None:
+def test_an_impossible_request_is_refused_by_name(operations: Operations, members: list[Consumer]) -> None:
     with pytest.raises(InputError, match="not to 'elsewhere'"):
         request_of("elsewhere")
     with pytest.raises(NotFound, match="no group 'nobody'"):

@@ -120,7 +120,9 @@ def test_there_back_and_there_again(group: MakeGroup, operations: Operations) ->
 
 
 @pytest.mark.parametrize("offsets", first(["kafka", "both"]))
-def test_what_moves_in_kafka_bars(group: MakeGroup, operations: Operations, offsets: str) -> None:
+def test_an_old_member_that_commits_to_kafka_bars_the_plan(
+    group: MakeGroup, operations: Operations, offsets: str
+) -> None:
     shared = group(4)
     topic = next(iter(shared.topics))
     shared.add_old(1)
@@ -169,7 +171,7 @@ def test_by_the_command_line_stage_by_stage(group: MakeGroup, profile: Profile, 
 
 
 @soak_only
-def test_a_run_is_taken_back_step_by_step(group: MakeGroup, operations: Operations) -> None:
+def test_a_run_is_undone_step_by_step(group: MakeGroup, operations: Operations) -> None:
     shared = old_group(group, 2)
     ending = move(operations, shared, "Kafka coordination")
     operations.run(ending.run_id).undo().raise_unless(RunState.UNDONE)
@@ -213,7 +215,7 @@ CHANGES: dict[str, Callable[[Group], object]] = {
 
 
 @pytest.mark.parametrize("changed", first(list(CHANGES)))
-def test_what_changed_since_the_plan_voids_its_approval(group: MakeGroup, operations: Operations, changed: str) -> None:
+def test_a_change_since_the_plan_voids_its_approval(group: MakeGroup, operations: Operations, changed: str) -> None:
     shared = old_group(group, 2)
     shared.await_all_read()
     end = 1 + max(record["offset"] for record in shared.producer.acknowledged() if record["partition"] == 0)
@@ -239,7 +241,7 @@ def test_nothing_is_written_before_an_approval(group: MakeGroup, operations: Ope
     assert shared.lab.consumers(shared.name) == shared.everyone
 
 
-def test_a_wish_that_can_not_be_met_is_refused_by_name(group: MakeGroup, operations: Operations) -> None:
+def test_an_impossible_request_is_refused_by_name(group: MakeGroup, operations: Operations) -> None:
     shared = old_group(group, 2)
     with pytest.raises(NothingToDo, match="already"):
         operations.make_plan(request_of(shared, "OZKCC"))

@@ -179,7 +179,7 @@ def of_partitions(shared: Group, partitions: set[tuple[str, int]]) -> set[tuple[
     return {each for each in shared.handed_out() if each[:2] in partitions}
 
 
-def test_the_listener_is_told_the_whole_groups_assignment_in_kafka_mode(group: MakeGroup) -> None:
+def test_the_listener_gets_the_whole_groups_assignment_in_kafka_mode(group: MakeGroup) -> None:
     """The assignment has every member, plain Kafka consumers included, as the coordinator has it; and again when it
     changes.
     """
@@ -311,7 +311,7 @@ def test_a_member_that_is_cut_off_from_zookeeper_leaves_the_kafka_group(group: M
 
 
 @soak_only
-def test_a_member_that_slept_out_of_the_kafka_group_hands_out_nothing(group: MakeGroup) -> None:
+def test_a_member_that_slept_out_of_the_kafka_group_delivers_nothing(group: MakeGroup) -> None:
     """R13: its ZooKeeper session lives, but plain Kafka consumers have its partitions when it wakes."""
     shared = group(12)
     (sleeper,) = shared.add_python("mezkcc", settings={"zookeeper.session.timeout.ms": "30000"})

@@ -108,7 +108,7 @@ def put_in_kafka(lab: Lab, group: str, topic: str, offset: int) -> None:
         ({"offsets.storage": "zookeeper"}, None, 12, 0),
     ],
 )
-def test_where_a_member_begins(
+def test_a_member_begins_at_its_committed_offset(
     lab: Lab,
     zookeeper: KazooClient,
     consumer: Make,
@@ -143,7 +143,7 @@ def test_an_idle_partition_taken_from_kafka_is_written_to_zookeeper_too(
     assert in_zookeeper(zookeeper, group, topic) == 20
 
 
-def test_commits_that_kafka_refuses_are_told_and_do_not_keep_zookeeper_back(
+def test_commits_that_kafka_refuses_are_reported_and_do_not_keep_zookeeper_back(
     lab: Lab, zookeeper: KazooClient, consumer: Make
 ) -> None:
     """The frozen commits: with a Kafka member in the group a JVM member commits nowhere, and says nothing."""
@@ -174,7 +174,7 @@ def test_a_migration_enabled_member_commits_to_both_as_a_member(
     assert in_zookeeper(zookeeper, group, topic) == in_kafka(lab, group, topic) == 8
 
 
-def test_an_offset_that_somebody_raised_is_not_lowered(lab: Lab, zookeeper: KazooClient, consumer: Make) -> None:
+def test_an_offset_that_another_client_raised_is_not_lowered(lab: Lab, zookeeper: KazooClient, consumer: Make) -> None:
     topic, group = topic_of(lab, "raised"), "raised-g"
     member = consumer(group, BY_HAND)
     (stream,) = member.create_message_streams({topic: 1})[topic]

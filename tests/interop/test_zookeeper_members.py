@@ -98,7 +98,7 @@ def test_a_killed_member_leaves_only_its_uncommitted_tail(group: MakeGroup) -> N
     assert victim.records()
 
 
-def test_a_stopped_member_hands_out_nothing_when_it_wakes(group: MakeGroup) -> None:
+def test_a_stopped_member_delivers_nothing_when_it_wakes(group: MakeGroup) -> None:
     """SIGSTOP until its session ended: a JVM member reads on for a while then, a Python one must not."""
     shared = group(12)
     shared.add_old(1)

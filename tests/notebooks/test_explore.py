@@ -60,7 +60,7 @@ def test_lag_is_what_was_written_and_not_read(shop, explored):
     assert not any("error" in row for row in rows)
 
 
-def test_owners_are_the_threads_the_consumer_was_told_of(shop, explored):
+def test_owners_are_the_threads_that_the_consumer_reported(shop, explored):
     rows = html_tables.with_columns(html_tables.of_notebook(explored), "zookeeper_owner", "zookeeper_thread")
     member = shop.groups[LOYALTY].member
     assert {(row["topic"], row["partition"]): row["zookeeper_thread"] for row in rows} == member.group_assignment()
@@ -96,7 +96,7 @@ def test_an_unknown_group_stops_it(shop, tmp_path):
 
 
 @soak_only
-def test_what_could_not_be_read_fails_its_last_cell(shop, unreadable, tmp_path):
+def test_an_error_of_the_read_fails_its_last_cell(shop, unreadable, tmp_path):
     with pytest.raises(papermill.PapermillExecutionError) as raised:
         run(shop, tmp_path / "out.ipynb", unreadable)
     assert raised.value.ename == "PartialRead"

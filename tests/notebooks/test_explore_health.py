@@ -23,7 +23,7 @@ def explored(shop, request, tmp_path_factory):
     return execute(SOURCE, output, **given)
 
 
-def test_groups_that_stand_come_first_with_their_age_and_evidence(shop, explored):
+def test_groups_that_are_stalled_come_first_with_their_age_and_evidence(shop, explored):
     rows = html_tables.with_columns(html_tables.of_notebook(explored), "group_id", "age", "status", "evidence")
     found = {row["group_id"]: row for row in rows if row["lag"]}
     assert set(found) == {LOYALTY, ARCHIVE}

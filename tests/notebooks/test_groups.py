@@ -38,7 +38,7 @@ def unused(shop):
         future.result(30)
 
 
-def test_who_is_unused_is_drawn_listed_and_planned_for(shop, unused, tmp_path):
+def test_unused_groups_are_drawn_listed_and_planned_for(shop, unused, tmp_path):
     notebook = run(shop, tmp_path / "out.ipynb", delete="random name")
     tables = html_tables.of_notebook(notebook)
     rows = {row["group_id"]: row for row in html_tables.with_columns(tables, "evidence") if row["store"] == "kafka"}

@@ -101,7 +101,7 @@ def test_each_incident_has_its_cause_with_evidence(made):
 
 
 @soak_only
-def test_over_more_than_a_day_hours_say_of_whom_the_looks_are_read(folder_of_two_days, tmp_path):
+def test_hours_select_the_groups_to_read_over_more_than_a_day(folder_of_two_days, tmp_path):
     """Also of a silence of less than two hours with a lag below the target, as that of ``halted`` is."""
     given = {"hours": 30.0, "target_lag": 7000, "target_age_s": 600.0}
     notebook = run(folder_of_two_days, tmp_path / "out.ipynb", **given)
@@ -122,7 +122,7 @@ def test_over_more_than_a_day_hours_say_of_whom_the_looks_are_read(folder_of_two
     assert 80 < young["dead"] < 100
 
 
-def test_where_offsets_may_be_no_records_nobody_is_said_to_be_late(made):
+def test_no_group_is_called_late_where_offsets_may_be_no_records(made):
     """Without ``holes`` the same silence makes ``dead`` late: see the report on more than a day."""
     rows = html_tables.with_columns(html_tables.of_notebook(made), "young_percent")
     assert {row["group_id"]: float(row["young_percent"]) for row in rows}["dead"] == 100
@@ -154,7 +154,7 @@ def test_it_ends_with_everything_read(made):
     assert "everything was read" in made.cells[-1].outputs[0].text
 
 
-def test_without_a_history_it_says_so(tmp_path):
+def test_without_a_history_it_reports_it(tmp_path):
     with pytest.raises(papermill.PapermillExecutionError) as raised:
         run(tmp_path / "nothing", tmp_path / "out.ipynb")
     assert raised.value.ename == "HistoryError"

@@ -147,7 +147,7 @@ def test_in_dual_write_phase_nodes_and_differing_values_are_shown(seen):
     assert "diverged" in seen.chart("dual write", "ZooKeeper beside KRaft")
 
 
-def test_run_all_plans_the_way_back_and_writes_nothing(seen):
+def test_run_all_plans_the_rollback_and_writes_nothing(seen):
     """The plan of ``kraft_migrate`` is in ``tests/browser/test_kraft_wizard.py``."""
     assert "plan back" not in seen.raised
     assert "nothing was changed; the plan can begin now" in seen.notebooks["plan back"].cells[-1].outputs[0].text
@@ -161,7 +161,7 @@ def test_a_cluster_in_dual_write_is_not_finalised(seen):
     assert "The next plan must go to 'kraft'" in seen.raised["plan end"].evalue
 
 
-def test_a_soak_with_a_value_that_diverged_says_so_and_fails(seen):
+def test_a_soak_with_a_value_that_diverged_reports_it_and_fails(seen):
     assert seen.reported.exit_code == StoresDiffer.exit_code, seen.reported.output
     assert "UTC, is diverged; the report and offramp kraft diff list the values" in seen.reported.output
     (row,) = seen.table("soak", "kind", "entity", "is_open", "cause")
@@ -185,11 +185,11 @@ def test_each_fact_has_its_age(seen):
     assert all(0 <= age < SILENT_S for age in ages)
 
 
-def test_the_timeline_has_the_looks_of_the_history(seen):
+def test_the_timeline_has_the_observations_of_the_history(seen):
     assert "Observations: 2" in seen.chart("dual write", "Dual write over time")
 
 
-def test_when_no_node_answers_it_says_so_and_fails(seen):
+def test_when_no_node_answers_it_reports_it_and_fails(seen):
     assert seen.raised["silent"].ename == "PartialRead"
     assert "does not answer as a broker" in seen.raised["silent"].evalue
     assert "2 of 2 don't answer" in seen.chart("silent", "Cluster lab")

@@ -123,7 +123,7 @@ def test_run_all_shows_both_stores_and_writes_nothing(rehearsed):
     assert before[1] == [-1001, -1001]
 
 
-def test_what_is_not_approved_is_refused(site, rehearsed, tmp_path):
+def test_a_plan_that_is_not_approved_is_refused(site, rehearsed, tmp_path):
     before = site.everything()
     (file,) = (site.runs / "plans").iterdir()
     with pytest.raises(papermill.PapermillExecutionError) as raised:
@@ -138,7 +138,7 @@ def test_what_is_not_approved_is_refused(site, rehearsed, tmp_path):
     assert site.everything() == before
 
 
-def test_an_approved_copy_is_carried_out_verified_and_taken_back(site, rehearsed, tmp_path):
+def test_an_approved_copy_is_executed_verified_and_undone(site, rehearsed, tmp_path):
     digest, znodes = approved(site), site.in_zookeeper()
     found = site.run(tmp_path / "out.ipynb", what="copy", approval_digest=digest[:12], dry_run=False)
     assert "is VERIFIED: Every step was executed and verified." in found.cells[-1].outputs[0].text

@@ -80,7 +80,7 @@ def test_every_group_has_its_line(shop, page):
     assert behind[LOYALTY] == 30
 
 
-def test_the_second_report_tells_the_change_since_the_first(reports):
+def test_the_second_report_reports_the_change_since_the_first(reports):
     before, after = reports.archive_lag
     assert (before, after) == (80, 120)
     for report, expected in zip(reports.reports, ((None, before, None), (before, after, after - before))):
@@ -89,7 +89,7 @@ def test_the_second_report_tells_the_change_since_the_first(reports):
         assert (row["lag_before"], row["lag"], row["change"]) == expected
 
 
-def test_what_came_of_it_is_for_programs(shop, reports):
+def test_the_outcome_is_for_programs(shop, reports):
     first, second = reports.reports
     for report in (first, second):
         assert report.outcome["groups"] == len(shop.groups)

@@ -83,7 +83,7 @@ def shows(cell) -> bool:
     return bool(called & {"print", "display", "kit.display.table"}) or is_value
 
 
-def test_where_there_is_a_brief_nothing_is_shown_before_it(notebook):
+def test_if_there_is_a_brief_nothing_is_shown_before_it(notebook):
     cells = code_cells(notebook)
     briefs = [at for at, cell in enumerate(cells) if re.search(r"^\w*brief\.\w*brief\(", cell.source, re.MULTILINE)]
     if briefs:

@@ -151,7 +151,7 @@ def test_without_an_approval_nothing_is_carried_out(quiet, tmp_path):
         2,
     ),
 )
-def test_what_can_not_be_stops_it_before_anything_is_done(quiet, tmp_path, parameters, error):
+def test_a_wrong_value_stops_it_before_anything_is_done(quiet, tmp_path, parameters, error):
     before = quiet.tree()
     with pytest.raises(papermill.PapermillExecutionError) as raised:
         quiet.run(MIGRATE, tmp_path / "out.ipynb", **parameters)
@@ -168,7 +168,7 @@ def approve(site: Site, to_stage: str) -> str:
         return plan.digest
 
 
-def test_an_approved_plan_is_carried_out_explained_and_taken_back_under_load(site, tmp_path):
+def test_an_approved_plan_is_executed_explained_and_undone_under_load(site, tmp_path):
     site.load()
     digest = approve(site, THERE)
     found = site.run(MIGRATE, tmp_path / "there.ipynb", dry_run=False, approval_digest=digest[:12])

@@ -112,7 +112,7 @@ def test_offsets_in_zookeeper_are_reset_and_put_back_by_the_certificate(lab: Lab
         assert cluster.zookeeper.get(OLD_OFFSET)[0] == b"10"
 
 
-def test_zookeeper_that_asks_for_a_certificate_says_so(lab: Lab, file: Path) -> None:
+def test_zookeeper_that_asks_for_a_certificate_is_reported(lab: Lab, file: Path) -> None:
     text = file.read_text(encoding="utf-8").rpartition(CERTIFICATE.format(folder=lab.security.folder))
     file.write_text(text[0] + text[2], encoding="utf-8")
     rows = [row for row in check_connections(load_profile(file=file), 10) if row.component.startswith("ZooKeeper")]

@@ -105,7 +105,7 @@ def test_the_verb_ends_as_its_siblings_do_and_shows_no_secret(file: Path, issuer
         assert secret not in done.output + refused.output
 
 
-def test_a_clock_that_differs_and_a_wrong_name_or_port_are_said(file: Path, issuer: Issuer) -> None:
+def test_a_clock_that_differs_and_a_wrong_name_or_port_are_reported(file: Path, issuer: Issuer) -> None:
     issuer.claims = {"iat": int(datetime.now(UTC).timestamp()) - 600}
     assert checked(file)["clock"].state == "warning"
     text = file.read_text(encoding="utf-8")
@@ -119,7 +119,7 @@ def test_a_clock_that_differs_and_a_wrong_name_or_port_are_said(file: Path, issu
         assert (row.state, row.exit_code) == ("failed", ConnectError.exit_code)
 
 
-def test_a_mechanism_that_is_not_enabled_is_told_from_a_wrong_password(
+def test_a_mechanism_that_is_not_enabled_is_distinguished_from_a_wrong_password(
     lab: SaslLab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("CLIENT_SECRET", SECRET)
@@ -173,7 +173,7 @@ def test_tls_and_logins_of_brokers_and_of_zookeeper(secured: Callable[..., Path]
 
 
 @pytest.mark.parametrize("protocol", ["SSL", "SASL_SSL"])
-def test_a_server_of_another_authority_and_a_znode_that_is_closed_are_said(
+def test_a_server_of_another_authority_and_a_znode_that_is_closed_are_reported(
     secured: Callable[..., Path], monkeypatch: pytest.MonkeyPatch, protocol: str
 ) -> None:
     monkeypatch.setenv("OFFRAMP_ZK_DIGEST", "alice:not-it")
@@ -189,7 +189,7 @@ def test_a_server_of_another_authority_and_a_znode_that_is_closed_are_said(
 
 
 @pytest.mark.parametrize(("days", "state"), [(1, "warning"), (29, "warning"), (31, "ok"), (-1, "failed")])
-def test_a_certificate_that_ends_soon_is_said_beforehand(tmp_path: Path, days: float, state: str) -> None:
+def test_a_certificate_that_ends_soon_is_reported_beforehand(tmp_path: Path, days: float, state: str) -> None:
     path = certificate(tmp_path, days)
     file = tmp_path / "offramp.toml"
     file.write_text(

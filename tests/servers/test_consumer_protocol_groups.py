@@ -69,7 +69,7 @@ def is_settled(cluster, group: str, members) -> bool:
     )
 
 
-def test_the_verbs_of_a_move_say_that_there_is_no_zookeeper_any_more(kraft_lab, cluster):
+def test_the_verbs_of_a_move_report_that_there_is_no_zookeeper_any_more(kraft_lab, cluster):
     """Kafka 4: nobody is reported to name one."""
     controller = kraft_lab.servers.brokers[0].controller
     alone, whole = kraft_lab.folder / "alone.toml", kraft_lab.folder / "whole.toml"
@@ -189,7 +189,7 @@ def test_a_member_with_an_instance_id_two_topics_and_a_pattern(kraft_lab, cluste
     verify_read(snapshot)
 
 
-def test_other_clients_say_the_same(kraft_lab, cluster, members):
+def test_other_clients_report_the_same(kraft_lab, cluster, members):
     """confluent-kafka's description of the group, member by member."""
     found = kraft_lab.admin.describe_consumer_groups(["proto-consumer"])["proto-consumer"].result(30)
     described = {
@@ -282,7 +282,7 @@ def check_command(kraft_lab, group: str, rows: list[dict]) -> None:
     assert all(f"Group {group}: epoch" in sentence for sentence in told["sentences"])
 
 
-def test_a_deleted_topic_is_told_by_its_id(kraft_lab, cluster, spark):
+def test_a_deleted_topic_is_reported_by_its_id(kraft_lab, cluster, spark):
     group, topic = "proto-gone", "deleted-later"
     kraft_lab.create_topics({topic: 1})
     described = kraft_lab.admin.describe_topics(TopicCollection([topic]))[topic].result(30)

@@ -106,7 +106,7 @@ def told(plan, topic: str = TOPIC, group: str = GROUP) -> dict[int, str]:
     return {each: plan.parameters["translation"][f"{group}/{topic}-{each}"] for each in COMMITTED}
 
 
-def test_each_offset_is_found_by_the_records_on_both_sides_and_taken_back(clusters, tmp_path):
+def test_each_offset_is_found_by_the_records_on_both_sides_and_undone(clusters, tmp_path):
     desk = Operations(clusters[1], tmp_path)
     plan = desk.save_plan(planned(clusters))
     how = told(plan)

@@ -212,7 +212,7 @@ def test_a_group_in_use_is_refused_by_name_and_left_out_by_pattern(site):
         site.plan("use-a", "no-such")
 
 
-def test_what_happens_after_the_plan_is_told_group_by_group(site):
+def test_changes_after_the_plan_are_reported_group_by_group(site):
     """One comes alive, one commits, one is deleted by another operator or tool; the others go."""
     alive, moved, gone, empty, calm = names = [f"since-{name}" for name in ("alive", "moved", "gone", "empty", "calm")]
     for name in (alive, moved, gone, calm):
@@ -284,7 +284,7 @@ def test_a_share_group_that_took_the_name_of_a_group_without_offsets_stays(site)
     assert name in site.everything().kafka
 
 
-def test_a_run_that_was_refused_a_group_goes_on_when_that_is_calm_again(site):
+def test_a_run_that_was_refused_a_group_continues_when_that_is_calm_again(site):
     for name in ("again-a", "again-b"):
         site.commit(name, TOPIC, {0: 10})
     consumers = []
@@ -297,7 +297,7 @@ def test_a_run_that_was_refused_a_group_goes_on_when_that_is_calm_again(site):
     assert not site.listed("again-")
 
 
-def test_who_uses_a_deleted_group_again_is_left_alone(site):
+def test_a_deleted_group_that_is_used_again_is_left_alone(site):
     for name in ("reborn-a", "reborn-b"):
         site.commit(name, TOPIC, {0: 10})
     run = site.begin(site.plan("reborn-a", "reborn-b"))
@@ -311,7 +311,7 @@ def test_who_uses_a_deleted_group_again_is_left_alone(site):
     assert "so the group is not changed" in undone["reborn-a"]
 
 
-def test_a_topic_that_went_after_the_run_is_left_out_of_the_way_back(site):
+def test_a_topic_that_went_after_the_run_is_left_out_of_the_undo(site):
     topic = "delete-groups-doomed"
     site.lab.create_topic(topic, 1)
     site.commit("half-lost", TOPIC, {0: 10})
@@ -404,12 +404,12 @@ def test_the_verb_saves_a_plan_and_a_backup_and_deletes_nothing(old_site):
 @pytest.mark.parametrize(
     "request_of", [{}, {"groups": ("a",), "pattern": "b"}, {"pattern": "("}, {"groups": ("a",), "at_most": 0}]
 )
-def test_requests_that_say_nothing_or_two_things_are_refused(request_of):
+def test_empty_and_contradictory_requests_are_refused(request_of):
     with pytest.raises(InputError):
         DeleteGroupsRequest(**request_of)
 
 
-def test_of_many_groups_those_in_use_or_moved_alone_are_left(site):
+def test_groups_in_use_or_moved_are_left_alone_among_many(site):
     names = [f"thousand-{number:04d}" for number in range(MANY)]
     offsets = {(name, TOPIC, partition): Stored(10 + partition) for name in names for partition in (0, 1)}
     assert {answer.error for answer in site.kafka.write(offsets, {}).values()} == {None}
@@ -499,7 +499,7 @@ KILLS = [
 
 
 @pytest.mark.parametrize("verb", ["act", "undo"])
-def test_a_run_that_is_killed_between_any_two_lines_goes_on_and_comes_back(old_site, verb, record_property):
+def test_a_run_that_is_killed_between_any_two_lines_continues_and_comes_back(old_site, verb, record_property):
     """kill -9, then another process continues; nothing is lost, and the way back leads to where it began."""
     site, names = old_site, [f"killed-{verb}-{number}" for number in range(3)]
     profile = site.root.parent / "offramp.toml"

@@ -60,7 +60,7 @@ def test_a_reset_and_its_undo_of_many_groups_as_their_only_member(site):
     site.await_no_members(groups[0])
 
 
-def test_a_group_that_nobody_knows_gets_offsets_and_loses_them_again(site):
+def test_a_group_that_no_one_knows_gets_offsets_and_loses_them_again(site):
     options = replace(OPTIONS, new_groups=True)
     chosen = select(groups=site.group, topics=site.topic)
     run = site.act(plan_reset(site.cluster, "kafka", chosen, Reset("offset", 7), options))
@@ -69,7 +69,7 @@ def test_a_group_that_nobody_knows_gets_offsets_and_loses_them_again(site):
     assert in_kafka(site) == {}
 
 
-def test_nobody_else_commits_while_the_writer_is_the_member(site):
+def test_no_other_client_commits_while_the_writer_is_the_member(site):
     site.commit(site.group, site.topic, {0: 10})
     client, place = site.cluster.broker_client, (site.topic, 0)
     with membership(client, site.group, KafkaWriter(client), [place], set()):
@@ -156,7 +156,7 @@ def test_zookeeper_needs_no_exclusive_write(lab, tmp_path):
             plan_reset(cluster, "zookeeper", select(groups="exclusive-old"), Reset("offset", 1), OPTIONS)
 
 
-def test_a_plan_says_which_groups_have_offsets_and_never_had_members(site):
+def test_a_plan_reports_which_groups_have_offsets_and_never_had_members(site):
     site.commit(site.group, site.topic, {0: 10})
     plans = [
         plan_reset(site.cluster, "kafka", select(groups=site.group), Reset("offset", 5), options)

@@ -158,7 +158,7 @@ def test_a_killed_member_leaves_nothing_but_a_tail(lab):
     assert row["longest_stall_ms"] > 1300, "nobody is given up before its session ends"
 
 
-def test_a_stopped_member_goes_on_as_a_stale_owner(lab):
+def test_a_stopped_member_continues_as_a_stale_owner(lab):
     """Specification of the old consumer: it examines no session before it hands a record out.
 
     Judged until ZooKeeper can tell it that its session has ended. Then both let go and claim, within milliseconds of

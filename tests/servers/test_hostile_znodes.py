@@ -105,7 +105,7 @@ def test_on_the_way_there_a_group_that_can_not_be_read_stops_its_wave(cluster: C
     assert "1 of 3 groups can't be read: nasty-ill" in checked.sentence
 
 
-def test_what_decides_is_read_after_a_sync(
+def test_decisive_znodes_are_read_after_a_sync(
     cluster: Cluster, members: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A follower may lag behind its leader; requests of one session are answered in their order."""

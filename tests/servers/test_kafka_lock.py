@@ -136,7 +136,7 @@ def test_a_killed_holder_has_lost_the_lock_after_its_session(lab, locks):
         lock.assert_held()
 
 
-def test_a_holder_that_stood_still_longer_than_its_session_learns_it_before_its_next_write(lab, locks):
+def test_a_holder_that_was_stalled_longer_than_its_session_learns_it_before_its_next_write(lab, locks):
     with holder(lab, "still", "run-1") as first:
         first.process.send_signal(signal.SIGSTOP)
         lock = locks()
@@ -163,7 +163,7 @@ def test_a_newcomer_disturbs_no_holder(lab, cluster):
         assert [first.confirm() for _ in range(3)] == ["held"] * 3
 
 
-def test_of_two_that_begin_at_once_at_most_one_gets_the_lock(locks):
+def test_two_that_begin_at_once_do_not_both_get_the_lock(locks):
     for number in range(4):
         both, start = [locks(), locks()], Barrier(2)
 
@@ -212,7 +212,7 @@ def test_a_mark_outlives_the_lock_and_names_the_last_run_that_changed_the_group(
 
 
 @pytest.mark.parametrize("loss", ["group deleted", "topic deleted"])
-def test_without_its_mark_nobody_can_tell_whether_a_later_run_changed_the_group(lab, locks, loss):
+def test_without_its_mark_no_one_can_report_whether_a_later_run_changed_the_group(lab, locks, loss):
     group, lock = loss.replace(" ", "-"), locks()
     lock.acquire([group], "run-1")
     lock.mark([group], "run-1")
@@ -345,7 +345,7 @@ def in_sync(lab: Lab) -> list[int]:
     return [len(each.isrs) for each in partitions.values()]
 
 
-def test_without_enough_replicas_nobody_confirms_and_nobody_takes_a_lock(lab, cluster, locks, monkeypatch):
+def test_without_enough_replicas_no_one_confirms_and_no_one_takes_a_lock(lab, cluster, locks, monkeypatch):
     lock = locks()
     lock.acquire(["replicas"], "run-1")
     monkeypatch.setattr(lease, "SESSION_S", BRIEF_S)

@@ -143,7 +143,9 @@ def test_tickets_of_kinit_log_in_as_a_keytab_does(lab: SaslLab, realm: Realm, tm
         assert cluster.cluster_id == lab.cluster_id
 
 
-def test_a_verb_that_needs_librdkafka_says_at_once_that_its_wheel_lacks_kerberos(file: Path, profile: Profile) -> None:
+def test_a_verb_that_needs_librdkafka_reports_at_once_that_its_wheel_lacks_kerberos(
+    file: Path, profile: Profile
+) -> None:
     if librdkafka_has_kerberos():
         pytest.skip("this build of confluent-kafka has Kerberos")
     with pytest.raises(SetupError, match="built without Kerberos"):
@@ -204,7 +206,7 @@ def wrong_profiles(realm: Realm, folder: Path) -> Iterator[tuple[str, str, type[
     )
 
 
-def test_connect_says_what_is_wrong_with_kerberos(lab: SaslLab, realm: Realm, tmp_path: Path) -> None:
+def test_connect_reports_what_is_wrong_with_kerberos(lab: SaslLab, realm: Realm, tmp_path: Path) -> None:
     for lines, layer, kind, said in wrong_profiles(realm, tmp_path):
         file = written(lab, lines, login(realm))
         rows = [row for row in check_connections(load_profile(file=file), 10) if row.state == "failed"]
@@ -213,7 +215,7 @@ def test_connect_says_what_is_wrong_with_kerberos(lab: SaslLab, realm: Realm, tm
         assert done.exit_code == kind.exit_code, done.output
 
 
-def test_connect_says_that_no_kdc_answers(lab: SaslLab, realm: Realm, tmp_path: Path) -> None:
+def test_connect_reports_that_no_kdc_answers(lab: SaslLab, realm: Realm, tmp_path: Path) -> None:
     keytab = tmp_path / "own.keytab"  # With a ticket cache of its own in this process.
     keytab.write_bytes(realm.keytab(USER).read_bytes())
     lines = f'principal = "{USER}@{REALM}"\nkeytab = "{keytab}"'
@@ -390,7 +392,7 @@ def is_expired(cache: str) -> bool:
     return False
 
 
-def test_what_is_wrong_with_a_ticket_or_a_key_is_said(realm: Realm, tmp_path: Path) -> None:
+def test_a_problem_of_a_ticket_or_a_key_is_reported(realm: Realm, tmp_path: Path) -> None:
     for login_at, kind, said in wrong(realm, tmp_path):
         with pytest.raises(kind, match=said):
             credentials(login_at)

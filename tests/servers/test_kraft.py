@@ -229,7 +229,7 @@ def test_no_phase_of_a_sound_migration_has_an_alarm(walk):
         ("finalised", "kraft", False),
     ],
 )
-def test_each_node_says_its_mode_and_its_flag(walk, phase, broker, flag):
+def test_each_node_reports_its_mode_and_its_flag(walk, phase, broker, flag):
     nodes = {each.role: each for each in walk.statuses[phase].read.nodes}
     assert nodes["broker"].mode == broker
     assert nodes["broker"].error is None
@@ -248,7 +248,7 @@ def test_every_fact_has_its_source_and_time(walk):
     assert {"/controller", "/migration", "quorum", "migration state"} <= set(facts["fact"])
 
 
-def test_a_controller_tells_its_settings_without_secrets(walk):
+def test_a_controller_reports_its_settings_without_secrets(walk):
     settings = {each.name: each for each in walk.noted["settings"]}
     assert settings["process.roles"].value == "controller"
     assert settings["delegation.token.secret.key"].is_sensitive
@@ -323,7 +323,7 @@ def test_every_value_that_was_made_is_compared(walk):
     }
 
 
-def test_what_zookeeper_cannot_have_yet_is_in_flight_and_never_diverged(walk):
+def test_values_that_zookeeper_cannot_have_yet_are_in_flight_and_never_diverged(walk):
     found = walk.diffs["cut"]
     assert found.of("diverged", "unknown").is_empty()
     assert set(found.of("in_flight")["entity"]) >= {"behind", "shop.items"}
@@ -334,7 +334,7 @@ def test_the_last_quota_that_kafka_forgets_in_zookeeper_is_named(walk):
     assert ("quota", "clients/app%201", "consumer_byte_rate", "last_quota", None) in rows
 
 
-def test_what_was_edited_by_hand_is_diverged_and_what_cannot_be_read_unknown(walk):
+def test_a_manual_edit_is_diverged_and_an_unreadable_value_unknown(walk):
     found = walk.diffs["damaged"]
     edited = found.of("diverged").filter(pl.col("kind") == "config")
     assert set(edited.select("entity", "item").rows()) == {
@@ -354,19 +354,19 @@ def test_a_client_metrics_setting_is_named(walk):
     assert rows.select("entity", "verdict").rows() == [("client-metrics/watchers", "expected")]
 
 
-def test_where_it_is_hidden_what_shall_be_deleted_nothing_is_called_diverged(walk):
+def test_if_it_is_hidden_what_shall_be_deleted_nothing_is_called_diverged(walk):
     found = walk.printed["pending deletions hidden"]
     assert found.exit_code == ReadError.exit_code
     assert "/admin/delete_topics can't be listed: NoAuthError (the login needs the right READ there)" in found.output
 
 
 @pytest.mark.parametrize("case", cases_of("test_kraft.py", PREFLIGHT), ids=str)
-def test_the_preflight_says_what_is_wrong_and_what_to_do(walk, case):
+def test_the_preflight_reports_what_is_wrong_and_what_to_do(walk, case):
     hold(case, walk.preflights[case.moment].rows)
 
 
 @pytest.mark.parametrize("case", cases_of("test_kraft.py", STATUS), ids=str)
-def test_the_status_says_what_is_wrong_and_what_to_do(walk, case):
+def test_the_status_reports_what_is_wrong_and_what_to_do(walk, case):
     hold(case, walk.statuses[case.moment].findings)
 
 
@@ -382,7 +382,7 @@ def test_an_election_heals_what_it_can(walk):
     assert walk.diffs["healed"].of("diverged", "in_flight").to_dicts() == []
 
 
-def test_where_no_broker_answers_zookeeper_and_the_controllers_are_asked(walk):
+def test_if_no_broker_answers_zookeeper_and_the_controllers_are_asked(walk):
     found = walk.printed["brokers away"]
     assert found.exit_code == PartialRead.exit_code
     told = json.loads(found.stdout)
@@ -397,13 +397,13 @@ def test_the_highest_epoch_of_a_partition_is_read(walk):
     assert int(facts["highest epoch of a partition"]) >= 1
 
 
-def test_where_nothing_answers_or_another_cluster_the_status_ends_by_it(walk):
+def test_if_nothing_answers_or_another_cluster_the_status_ends_by_it(walk):
     assert walk.printed["dead"].exit_code == ConnectError.exit_code
     assert walk.printed["another cluster"].exit_code == WrongCluster.exit_code
     assert "expected cluster id another, but ZooKeeper" in walk.printed["another cluster"].output
 
 
-def test_the_commands_say_what_was_found(walk):
+def test_the_commands_report_what_was_found(walk):
     status, diff = walk.printed["status"], walk.printed["damaged"]
     assert status.exit_code == 0
     assert "Cluster lab: phase dual write." in status.output

@@ -22,7 +22,7 @@ def leads(status: KraftStatus) -> bool:
     return status.read.leader is not None
 
 
-def test_only_a_change_that_zookeeper_lacks_makes_dual_write_stand_still():
+def test_only_a_change_that_zookeeper_lacks_makes_dual_write_stall():
     """After the election 3.9.1 writes nothing to ZooKeeper before the next change."""
     with Lab(brokers=1, controllers=1) as lab:
         seen, servers = KraftWalk(lab), lab.migration

@@ -79,7 +79,7 @@ def rows(found: MetadataDiff) -> list[tuple[str, ...]]:
     return told.select("kind", "item", "is_there", "verdict", "cause").rows()
 
 
-def test_the_first_controller_stands_still_and_the_diff_names_the_topic(walk):
+def test_the_first_controller_is_stalled_and_the_diff_names_the_topic(walk):
     assert rows(walk.diffs["elected"]) == [
         ("partition", "0", True, "in_flight", "made_again"),
         ("partition", "1", True, "in_flight", "made_again"),

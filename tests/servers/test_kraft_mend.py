@@ -38,7 +38,7 @@ def test_the_epoch_is_raised_and_the_claim_deleted_at_once(client):
     assert client.get("/migration")[0] == b"stale"
 
 
-def test_an_epoch_that_somebody_deleted_is_made_again_with_the_rights_of_the_claim(client):
+def test_an_epoch_that_another_client_deleted_is_made_again_with_the_rights_of_the_claim(client):
     client.delete("/controller_epoch")
     client.delete("/controller")
     client.create("/controller", b"{}", ephemeral=True, acl=ACL)
@@ -48,7 +48,7 @@ def test_an_epoch_that_somebody_deleted_is_made_again_with_the_rights_of_the_cla
 
 
 @pytest.mark.parametrize("written", ["/controller", "/controller_epoch", "/migration"])
-def test_nothing_is_written_when_somebody_wrote_one_of_them_since(client, written):
+def test_nothing_is_written_when_another_client_wrote_one_of_them_since(client, written):
     before = _read(client)
     client.set(written, b"7")
     outcome = _transaction(client, before, 10, ["/controller", "/migration"])

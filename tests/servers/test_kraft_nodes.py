@@ -340,7 +340,7 @@ def test_each_fault_raises_its_finding(walk, moment, expected):
     assert expected in walk.found(moment)
 
 
-def test_an_alarm_says_which_node_or_znode(walk):
+def test_an_alarm_reports_which_node_or_znode(walk):
     def subjects(moment: str) -> set[str]:
         return {each.subject for each in walk.statuses[moment].findings if each.check_id == "P01"}
 
@@ -384,7 +384,7 @@ def test_the_checkpoint_moves_only_after_the_writes_of_its_changes(walk):
         (("partition", "moved", "1"), "hand_edit"),
     ],
 )
-def test_what_diverged_has_its_cause(walk, key, cause):
+def test_a_diverged_value_has_its_cause(walk, key, cause):
     rows = walk.diffs["damaged"].of("diverged").select("kind", "entity", "item", "cause").rows()
     assert (*key, cause) in rows
 
@@ -403,7 +403,7 @@ def test_settings_of_a_deleted_topic_come_back_with_a_restarted_controller(walk)
     assert rows == [("topics/gone", "retention.ms", "77777", None, "deleted_topic")]
 
 
-def test_what_kafka_leaves_unwritten_behind_its_fault_is_a_failed_write(walk):
+def test_values_that_kafka_leaves_unwritten_behind_its_fault_are_failed_writes(walk):
     rows = walk.diffs["damaged"].of("diverged").filter(pl.col("cause") == "failed_write")
     assert set(rows["entity"]) <= {f"clients/app%20{n}" for n in range(1, 6)}
     assert set(rows.select("zookeeper_value", "kraft_value").rows()) == {("10", "20")}

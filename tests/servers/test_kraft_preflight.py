@@ -36,7 +36,7 @@ def ids(found: Preflight, is_met: bool | None) -> set[str]:
     return {each.check_id for each in found.rows if each.is_met is is_met}
 
 
-def test_a_sound_cluster_is_ready_except_for_what_only_controllers_can_tell(seen):
+def test_a_sound_cluster_is_ready_except_for_what_only_controllers_can_report(seen):
     rows = [each for each in seen.preflights["before"].rows if each.is_met is False]
     # The lab is young, uses AclAuthorizer and has quotas of clients: all of that is said, and blocks nothing.
     assert {each.check_id for each in rows} == {"Z16", "A04", "last_quota"}
@@ -54,12 +54,12 @@ def test_with_controllers_and_the_nodes_files_everything_is_known(seen):
 
 
 @pytest.mark.parametrize("case", cases_of(HERE, PREFLIGHT), ids=str)
-def test_the_preflight_says_what_is_wrong_and_what_to_do(seen, case):
+def test_the_preflight_reports_what_is_wrong_and_what_to_do(seen, case):
     hold(case, seen.preflights[case.moment].rows)
 
 
 @pytest.mark.parametrize("case", cases_of(HERE, STATUS), ids=str)
-def test_the_status_says_what_is_wrong_and_what_to_do(seen, case):
+def test_the_status_reports_what_is_wrong_and_what_to_do(seen, case):
     hold(case, seen.statuses[case.moment].findings)
 
 
@@ -73,7 +73,7 @@ def test_an_edited_copy_of_the_lab_shows_it(seen, case, tmp_path):
     ]
 
 
-def test_no_secret_of_a_bad_znode_is_said(seen):
+def test_no_secret_of_a_bad_znode_is_reported(seen):
     assert "hush-hush" not in str(seen.preflights["bad"].findings.to_dicts())
 
 
@@ -97,7 +97,7 @@ HIDDEN = {
 
 
 @pytest.mark.parametrize(("path", "check_id"), HIDDEN.items())
-def test_what_a_login_may_not_see_is_not_known_and_the_missing_right_is_told(seen, path, check_id):
+def test_values_hidden_from_the_login_are_unknown_and_the_missing_right_is_reported(seen, path, check_id):
     rows = [each for each in seen.preflights["closed"].rows if each.check_id == check_id]
     assert [each.sentence for each in rows if each.is_met is not None] == []
     told = [each for each in rows if f"{path}:" in each.sentence or f"{path} can't" in each.sentence]
@@ -190,7 +190,7 @@ def migration_settings(broker: MigratingBroker, folder: Path) -> dict[str, str]:
         broker.mode = mode
 
 
-def test_the_command_tells_what_hinders_and_ends_by_it(seen):
+def test_the_command_reports_what_hinders_and_ends_by_it(seen):
     ready, bad = seen.printed["ready"], seen.printed["bad"]
     assert ready.exit_code == 0
     assert "A04 warn: broker 1 uses AclAuthorizer" in ready.stdout

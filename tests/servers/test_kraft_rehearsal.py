@@ -115,7 +115,7 @@ def write_scene(client: KazooClient, name: str) -> None:
         topic("zombie", "AAAAAAAAAAAAAAAAAAAABg", [1, 9])
 
 
-def test_a_saved_cluster_says_what_it_holds(seen):
+def test_a_saved_cluster_reports_what_it_holds(seen):
     assert seen.printed["sound"].exit_code == 0, seen.printed["sound"].output
     saved = load_metadata(seen.noted["sound"])
     assert saved.counts["partitions"] >= 5
@@ -149,7 +149,7 @@ def test_no_secret_is_in_the_octets_of_a_file_nor_in_its_tables(seen, name):
 
 
 @pytest.mark.parametrize("name", ["sound", *SCENES])
-def test_the_preflight_of_a_file_says_what_it_said_live(seen, name):
+def test_the_preflight_of_a_file_reports_what_it_reported_live(seen, name):
     found = preflight_of(load_metadata(seen.noted[name]))
     told = [(each.check_id, each.is_met, each.subject, each.remedy) for each in found.rows]
     assert told == [(each.check_id, each.is_met, each.subject, each.remedy) for each in seen.preflights[name].rows]
@@ -212,14 +212,14 @@ def test_each_abort_is_named_by_its_znode_and_its_check(poisoned):
     assert "expected a string in format principalType:principalName but got alice" in words
 
 
-def test_what_keeps_controllers_waiting_is_named_too(poisoned):
+def test_the_reason_why_controllers_wait_is_named_too(poisoned):
     """They fail and try again: before the copy on a topic's id, after it on an ACL below another."""
     waits = {each.znode: each.check_id for each in poisoned.rows if each.kind == "waits"}
     more = {"/brokers/topics/null-id": "Z04"} if IS_SOAK else {}
     assert waits == {"/brokers/topics/idless": "Z04", "/kafka-acl/Group/a/b": "Z10"} | more
 
 
-def test_what_vanishes_without_a_word_is_told(poisoned):
+def test_a_value_that_vanishes_silently_is_reported(poisoned):
     assert {each.znode for each in poisoned.rows if each.kind == "vanishes"} == {"/kafka-acl/Group/a/b"}
 
 
@@ -231,7 +231,7 @@ def test_migration_that_is_left_over_deletes_what_controllers_do_not_know(seen):
 
 
 @soak_only
-def test_a_broker_that_nobody_has_is_waited_for_and_the_command_ends_by_it(seen):
+def test_a_broker_that_no_one_has_is_waited_for_and_the_command_ends_by_it(seen):
     ended = CliRunner().invoke(app, ["rehearse", str(seen.noted["waiting"]), "--controllers", "1"])
     assert ended.exit_code == 15
     assert "waits Z01: The controllers would wait forever: Still waiting for ZK brokers [9]" in ended.output

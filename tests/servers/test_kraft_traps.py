@@ -29,12 +29,12 @@ def walk() -> Iterator[Traps]:
 
 
 @pytest.mark.parametrize("case", of_the_form(cases_of(TRAPS, PREFLIGHT)), ids=str)
-def test_the_preflight_says_what_is_wrong_and_what_to_do(walk, case):
+def test_the_preflight_reports_what_is_wrong_and_what_to_do(walk, case):
     hold(case, walk.preflights[case.moment].rows)
 
 
 @pytest.mark.parametrize("case", of_the_form(cases_of(TRAPS, STATUS)), ids=str)
-def test_the_status_says_what_is_wrong_and_what_to_do(walk, case):
+def test_the_status_reports_what_is_wrong_and_what_to_do(walk, case):
     hold(case, walk.statuses[case.moment].findings)
 
 
@@ -52,7 +52,7 @@ def test_a_migration_without_data_keeps_controllers_from_waiting_for_brokers_and
 
 
 @soak_only
-def test_controllers_with_another_chroot_wait_there_for_ever_and_no_plan_goes_on_or_back(walk):
+def test_controllers_with_another_chroot_wait_there_for_ever_and_no_plan_continues_or_back(walk):
     assert "No brokers are registered in ZK" in walk.logs["another chroot"]
     for to in ("dual write", "zookeeper"):
         assert "another chroot than the brokers" in walk.refusals[f"another chroot, {to}"]
@@ -74,7 +74,7 @@ def test_controllers_wait_for_a_broker_that_has_not_moved_and_one_plan_takes_all
 
 
 @soak_only
-def test_a_broker_of_another_version_looks_healthy_and_is_never_registered(walk):
+def test_a_broker_of_another_version_appears_healthy_and_is_never_registered(walk):
     assert "UNSUPPORTED_VERSION" in walk.logs["another version"]
     status = walk.statuses["another version"]
     assert {each.node_id: (each.mode, each.error) for each in status.read.brokers} == {
@@ -88,7 +88,7 @@ def test_a_broker_of_another_version_looks_healthy_and_is_never_registered(walk)
 
 
 @soak_only
-def test_controllers_wait_for_a_broker_id_that_nobody_has_but_not_for_that_of_a_topic_to_be_deleted(walk):
+def test_controllers_wait_for_a_broker_id_that_no_one_has_but_not_for_that_of_a_topic_to_be_deleted(walk):
     assert f"{WAITS} [{NOBODY}] found in metadata" in walk.logs["zombie"]
     (named,) = [each for each in walk.preflights["zombie"].rows if each.check_id == "Z01"]
     assert "in the replica lists of 1 partition (zombie-0 is one)" in named.sentence
@@ -105,7 +105,7 @@ def test_a_pending_deletion_ends_with_the_copy_and_files_that_come_back_are_stra
 
 
 @soak_only
-def test_a_topic_that_was_deleted_by_hand_is_diverged_and_stops_dual_write_at_the_next_election_until_one_more(walk):
+def test_a_topic_that_was_deleted_manually_is_diverged_and_stops_dual_write_at_the_next_election_until_one_more(walk):
     rows = walk.diffs["deleted manually"].of("diverged").select("kind", "entity", "item").rows()
     assert rows == [("partition", "orders", "0"), ("partition", "orders", "1"), ("topic", "orders", "id")]
     assert "ZooKeeper and KRaft hold different values" in walk.refusals["deleted manually"]
@@ -114,7 +114,7 @@ def test_a_topic_that_was_deleted_by_hand_is_diverged_and_stops_dual_write_at_th
 
 
 @soak_only
-def test_what_is_changed_while_zookeeper_is_down_arrives_when_it_is_back(walk, record_property):
+def test_changes_while_zookeeper_is_down_arrive_when_it_is_back(walk, record_property):
     down = walk.printed["down"]
     assert down.exit_code == PartialRead.exit_code
     assert "ZooKeeper" in down.output

@@ -49,7 +49,7 @@ def test_produce_spreads_evenly_and_numbers_on(lab):
 
 
 @pytest.mark.parametrize("version", first(OLD_VERSIONS))
-def test_old_consumer_owns_and_hands_out_everything(lab, zookeeper, version):
+def test_old_consumer_owns_and_delivers_everything(lab, zookeeper, version):
     topic, group = f"lab-old-{version}", f"lab-old-group-{version}"
     lab.create_topic(topic, 5)
     lab.produce(topic, 100)
@@ -77,7 +77,7 @@ def test_old_consumer_owns_and_hands_out_everything(lab, zookeeper, version):
 
 
 @pytest.mark.parametrize("offsets", ["zookeeper", "kafka", "both"])
-def test_old_consumer_keeps_offsets_where_it_is_told(lab, zookeeper, offsets):
+def test_old_consumer_keeps_offsets_where_the_setting_is(lab, zookeeper, offsets):
     topic, group = f"lab-offsets-{offsets}", f"lab-offsets-group-{offsets}"
     lab.create_topic(topic, 1)
     lab.produce(topic, 12)
@@ -106,7 +106,7 @@ def test_several_members_share_a_process_and_one_leaves_at_its_limit(lab, zookee
     stays.stop()
 
 
-def test_a_member_of_any_kind_is_replaced_and_the_others_of_its_process_stay(lab, zookeeper):
+def test_a_member_of_any_kind_is_replaced_and_the_rest_of_its_process_stay(lab, zookeeper):
     lab.create_topic("lab-replaced", 4)
     old = lab.start_old_consumers([OldMember(f"lab-old-{each}", "lab-replaced") for each in ("goes", "stays")])
     new = lab.start_new_consumers([NewMember(f"lab-new-{each}", ["lab-replaced"]) for each in ("goes", "stays")])

@@ -65,7 +65,7 @@ def lag_of(lab) -> pl.DataFrame:
 
 
 @pytest.mark.skipif(kminion.binary() is None, reason=kminion.HOW_TO_GIVE)
-def test_kminion_shows_what_is_said_of_it(lab, standing):
+def test_kminion_shows_what_is_documented(lab, standing):
     with kminion.served(lab) as (port, _):
         page = kminion.scraped(port, "/metrics").decode()
     families = {family.name: family.samples for family in text_string_to_metric_families(page)}
@@ -76,7 +76,7 @@ def test_kminion_shows_what_is_said_of_it(lab, standing):
 
 
 @pytest.mark.skipif(burrow.binary() is None, reason=burrow.HOW_TO_GIVE)
-def test_burrow_shows_what_is_said_of_it(lab, standing):
+def test_burrow_shows_what_is_documented(lab, standing):
     with burrow.served(lab) as asked:
         wait_until(lambda: len(asked.partitions(GROUP)) == 3, "all commits read", SECONDS)
         told = {each["partition"]: each["current_lag"] for each in asked.partitions(GROUP)}
@@ -89,7 +89,7 @@ def listed(lag: pl.DataFrame, tool: str) -> dict[int, int]:
     return dict(shown.select("partition", "lag").iter_rows())
 
 
-def test_kafka_s_command_shows_what_is_said_of_it(lab, standing):
+def test_kafka_s_command_shows_what_is_documented(lab, standing):
     lag = lag_of(lab)
     told = describe_by_kafka(lab)
     shown = {row["partition"]: row["lag"] for row in analyze.lag_as(lag, "kafka").to_dicts()}

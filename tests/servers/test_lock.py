@@ -89,7 +89,7 @@ def await_lock(lock: ZookeeperLock, target: str) -> None:
 
 
 @pytest.mark.parametrize("is_applied", [False, True])
-def test_a_deletion_whose_answer_is_lost_leaves_no_lock_and_takes_nobody_elses(
+def test_a_deletion_whose_answer_is_lost_leaves_no_lock_and_takes_no_other_clients(
     lab: Lab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_applied: bool
 ) -> None:
     path = tmp_path / "offramp.toml"
@@ -148,7 +148,7 @@ def test_two_runs_of_one_session_exclude_each_other(cluster: Cluster) -> None:
 
 
 @pytest.mark.parametrize("data", [b"[1, 2]", b"7", b'"text"', b"null", b"\xff\xfe", b"", b"{}", b"[" * 100_000, None])
-def test_a_lock_of_another_shape_is_told_as_it_is(cluster: Cluster, data: bytes | None) -> None:
+def test_a_lock_of_another_shape_is_reported_as_it_is(cluster: Cluster, data: bytes | None) -> None:
     cluster.zookeeper.create(f"{LOCKS}/strange", data or b"", makepath=True)
     try:
         with pytest.raises(TargetBusy, match=r"group strange is locked by a run: .*, which offramp did not write"):
@@ -172,7 +172,7 @@ def test_each_name_has_a_lock_of_its_own(cluster: Cluster) -> None:
     assert cluster.zookeeper.get_children(LOCKS) == []
 
 
-def test_a_look_at_the_lock_is_as_fresh_as_the_leader(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_read_of_the_lock_is_as_fresh_as_the_leader(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
     sent: list[str] = []
     call = cluster.zookeeper._call
     monkeypatch.setattr(
@@ -240,7 +240,7 @@ def test_a_run_that_moved_the_cluster_is_marked_apart_from_groups(cluster: Clust
     assert ZookeeperLock(cluster).followed_by([target], "run-0") == {}
 
 
-def test_a_mark_says_whether_its_run_came_to_rest_and_only_its_own_run_says_so(cluster: Cluster) -> None:
+def test_a_mark_shows_whether_its_run_has_settled_and_only_its_own_run_writes_that(cluster: Cluster) -> None:
     target = "cluster at-rest"
     lock, other = ClusterLock(cluster), ClusterLock(cluster)
     assert lock.unsettled([target], "run-1") is None
@@ -256,7 +256,7 @@ def test_a_mark_says_whether_its_run_came_to_rest_and_only_its_own_run_says_so(c
 
 
 @pytest.mark.parametrize("data", [b"", b"[]", b'{"run_id": "run-1"}', b'{"run_id": "run-1", "at_rest": 1}', b"\xff"])
-def test_a_mark_that_says_nothing_of_rest_is_not_at_rest(cluster: Cluster, data: bytes) -> None:
+def test_a_mark_without_that_field_has_not_settled(cluster: Cluster, data: bytes) -> None:
     target = "cluster odd-mark"
     lock = ClusterLock(cluster)
     lock.mark([target], "run-1")

@@ -131,7 +131,7 @@ def test_a_copy_to_kafka_and_back_writes_what_was_asked_for_and_nothing_before_t
     assert operations.offsets("zookeeper", group) == in_topic(topic, p0=40, p1=70)
 
 
-def test_real_consumers_go_on_where_the_others_stopped(operations, lab, topic):
+def test_real_consumers_continue_where_the_rest_stopped(operations, lab, topic):
     """An old consumer, then a new one, then an old one: each record is delivered once."""
     group = f"g-{topic}"
 
@@ -166,7 +166,7 @@ def test_undo_brings_back_offsets_metadata_and_their_absence(operations, topic):
     assert operations.stored("kafka", group) == {(topic, 0): Stored(10, "seen by ann", 0)}
 
 
-def test_undo_in_zookeeper_leaves_parents_that_somebody_else_made(operations, topic):
+def test_undo_in_zookeeper_leaves_parents_that_another_client_made(operations, topic):
     """Old consumers make their parents empty, and put a child there a moment later."""
     group, zookeeper = f"g-{topic}", operations.cluster.zookeeper
     operations.commit(group, topic, {0: 10})
@@ -179,7 +179,7 @@ def test_undo_in_zookeeper_leaves_parents_that_somebody_else_made(operations, to
     assert zookeeper.get_children(f"/consumers/{group}/offsets") == [topic]
 
 
-def test_undo_in_zookeeper_leaves_a_group_that_somebody_else_made(operations, topic):
+def test_undo_in_zookeeper_leaves_a_group_that_another_client_made(operations, topic):
     group, zookeeper = f"g-{topic}", operations.cluster.zookeeper
     operations.commit(group, topic, {0: 10})
     plan = plan_copy(operations.cluster, "kafka", "zookeeper", select(groups=group), OPTIONS)
@@ -203,7 +203,7 @@ def test_undo_in_zookeeper_leaves_not_even_a_parent(operations, topic):
 
 
 @pytest.mark.parametrize("store", ["kafka", "zookeeper"])
-def test_what_is_deleted_comes_back_by_undo_and_by_its_backup(operations, topic, tmp_path, store):
+def test_deleted_offsets_come_back_by_undo_and_by_their_backup(operations, topic, tmp_path, store):
     group, file = f"g-{topic}", tmp_path / "deleted.jsonl"
     operations.commit(group, topic, {0: Stored(10, "seen by ann", 0), 1: Stored(20)})
     operations.put(group, topic, {0: 10, 1: 20})
@@ -228,7 +228,7 @@ def test_what_is_deleted_comes_back_by_undo_and_by_its_backup(operations, topic,
     assert held() == was
 
 
-def test_what_only_one_store_knows_is_not_deleted_unasked(operations, topic):
+def test_offsets_that_only_one_store_has_are_not_deleted_unasked(operations, topic):
     group = f"g-{topic}"
     operations.commit(group, topic, {0: 50, 1: 60})
     operations.put(group, topic, {0: 40})
@@ -263,7 +263,7 @@ def test_offsets_of_a_topic_that_members_subscribe_to_are_not_deleted(operations
     member.stop()
 
 
-def test_what_moved_on_since_is_not_taken_back(operations, topic):
+def test_offsets_that_moved_since_are_not_undone(operations, topic):
     group = f"g-{topic}"
     operations.commit(group, topic, {0: 10, 1: 10})
     run = operations.act(plan_reset(operations.cluster, "kafka", select(groups=group), Reset("offset", 30), OPTIONS))
@@ -448,7 +448,7 @@ def test_groups_with_members_are_refused(operations, topic, member):
 
 
 @pytest.mark.parametrize("change", ["member", "old member", "target", "source", "topic"])
-def test_what_changed_after_the_plan_voids_it(operations, lab, topic, member, change):
+def test_a_change_after_the_plan_voids_it(operations, lab, topic, member, change):
     group = f"g-{topic}".replace(" ", "-")
     operations.commit(group, topic, {0: 10})
     operations.put(group, topic, {0: 40})
@@ -604,7 +604,7 @@ def test_brokers_that_answer_for_one_group_at_a_time_give_the_same(operations, t
 
 
 @pytest.mark.parametrize("is_sent", [True, False])
-def test_what_became_of_an_unanswered_commit_is_read_back(operations, topic, is_sent):
+def test_the_outcome_of_an_unanswered_commit_is_read_back(operations, topic, is_sent):
     """Until the deadline; then the offset that is read back shows."""
     group = f"g-{topic}"
     operations.commit(group, topic, {0: 10})
@@ -660,7 +660,7 @@ def test_nothing_is_written_by_any_plan_or_dry_run(operations, topic, tmp_path):
     assert operations.cluster.zookeeper.get_children("/consumers") == tree
 
 
-def test_what_is_not_there_is_named(operations, topic):
+def test_a_missing_item_is_named(operations, topic):
     group = f"g-{topic}"
     operations.commit(group, topic, {0: 10})
     cluster, latest, copied = operations.cluster, Reset("latest"), ("kafka", "zookeeper")
@@ -787,7 +787,7 @@ def test_deleted_offsets_of_a_topic_that_went_since_need_no_undo(operations, lab
     assert operations.offsets("kafka", group) == {(topic, 0): 10}
 
 
-def test_a_value_that_somebody_else_had_written_is_left_to_him(operations, topic):
+def test_a_value_that_another_client_had_written_is_left_alone(operations, topic):
     group = f"g-{topic}"
     operations.commit(group, topic, {0: 10, 1: 10})
     plan = plan_reset(operations.cluster, "kafka", select(groups=group), Reset("offset", 20), OPTIONS)
@@ -941,7 +941,7 @@ def test_many_groups_are_copied_to_zookeeper_over_a_line_that_breaks(pair, recor
     assert zookeeper.get(offset_path((groups[2], "kept", 0)))[0] == b"six"
 
 
-def test_each_item_of_many_groups_is_told_when_all_goes_wrong(pair, record_property):
+def test_each_item_of_many_groups_is_reported_when_all_goes_wrong(pair, record_property):
     """A group becomes active, another's offset is moved, a topic is deleted, a broker goes: told item by item."""
     lab, operations = pair
     groups = [f"many-{number:04d}" for number in range(GROUPS)]

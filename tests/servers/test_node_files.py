@@ -51,7 +51,7 @@ def test_the_table_of_settings_is_that_of_kafka():
     assert TABLE.read_text(encoding="utf-8") == known_settings()
 
 
-def test_what_kafka_refuses_is_found(tmp_path: Path):
+def test_settings_that_kafka_refuses_are_found(tmp_path: Path):
     wrong = {kind: held_of(mode, changed) for kind, (mode, changed) in KINDS.items()}
     files = {**wrong, **{mode: dict(held) for mode, held in SOUND.items()}, "a default listener": DEFAULT}
     real = refusals(files, tmp_path)
@@ -68,7 +68,7 @@ LEFT_OVER = (
 """The settings that a person forgets to remove on the way to KRaft."""
 
 
-def test_what_kafka_takes_in_kraft_mode_is_a_remark(tmp_path: Path):
+def test_settings_that_kafka_takes_in_kraft_mode_are_remarks(tmp_path: Path):
     files = {f"{mode} {changed}": held_of(mode, dict(changed)) for mode, changed in LEFT_OVER}
     assert set(refusals(files, tmp_path).values()) == {""}
     rows = [lint([of_file(held, "server.properties", KEY)]) for held in files.values()]

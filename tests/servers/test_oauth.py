@@ -121,7 +121,7 @@ def test_offsets_are_read_reset_and_put_back_by_the_verbs(lab, file, profile, tm
         assert secret not in seen + written + caplog.text
 
 
-def test_controllers_that_take_tokens_are_read_and_one_that_refuses_is_said(lab, file, issuer):
+def test_controllers_that_take_tokens_are_read_and_one_that_refuses_is_reported(lab, file, issuer):
     """One connection per node, each with the token of the profile."""
     (node,) = lab.servers.brokers
     text = file.read_text(encoding="utf-8")
@@ -186,7 +186,7 @@ def test_an_issuer_that_is_away_is_named_when_the_last_token_has_ended(profile, 
         wait_until(has_failed, "the failure", SECONDS)
 
 
-def test_a_login_that_is_refused_in_the_midst_of_a_run_is_told_from_other_refusals(profile, issuer):
+def test_a_login_that_is_refused_in_the_midst_of_a_run_is_distinguished_from_other_refusals(profile, issuer):
     issuer.life_s = 2.0
     with connect(profile, SECONDS) as cluster:
         issuer.claims = {"aud": "billing"}
@@ -227,7 +227,7 @@ def test_a_token_that_is_refused_is_described_and_not_shown(profile, issuer, cla
     assert not any(token in str(caught.value) for token in issuer.issued)
 
 
-def test_a_wrong_client_secret_says_so(profile, monkeypatch):
+def test_a_wrong_client_secret_is_reported(profile, monkeypatch):
     monkeypatch.setenv("CLIENT_SECRET", "not-it")
     with pytest.raises(AuthenticationFailed, match=r"refused client 'ann' \(HTTP 401, invalid_client\)") as caught:
         connect(profile, SECONDS)

@@ -90,7 +90,7 @@ def frame(spark_frame) -> pl.DataFrame:
     return pl.DataFrame(spark_frame.toArrow())
 
 
-def test_the_newest_commits_are_what_offset_fetch_says(lab, spark, profile):
+def test_the_newest_commits_are_what_offset_fetch_reports(lab, spark, profile):
     commit_rounds(lab, "topic-one", {0: (3, ""), 1: (4, "first")}, {0: (7, "sécond"), 2: (9, "")})
     commit_rounds(lab, "topic-two", {3: (1, "x" * 300)})
     wanted = [ConsumerGroupTopicPartitions("topic-two", [TopicPartition(TOPIC, 1, 5)])]
@@ -221,7 +221,7 @@ class Members:
         return held
 
 
-def test_generations_are_what_describe_groups_said(lab, spark, profile):
+def test_generations_are_what_describe_groups_reported(lab, spark, profile):
     members, seen = Members(lab, "topic-members"), []
     try:
         for change in (["a"], ["b", "c"], []):
@@ -333,7 +333,7 @@ def in_transaction(lab, group: str, offset: int, end: str | None) -> Producer:
     return producer
 
 
-def test_a_partition_that_no_broker_has_is_named_and_the_others_are_read(lab, spark, profile):
+def test_a_partition_that_no_broker_has_is_named_and_the_rest_are_read(lab, spark, profile):
     """A topic laid out like it, one partition of which is on a broker that never was."""
     zookeeper = KazooClient(lab.zookeeper_connect)
     zookeeper.start()

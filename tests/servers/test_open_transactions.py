@@ -98,7 +98,7 @@ def test_a_plan_waits_for_the_end_of_a_transaction(site):
     assert list(before_of(deletion.steps[0]).values()) == [{(site.topic, 0): Stored(40)}]
 
 
-def test_what_stays_open_is_told_with_its_reason(site):
+def test_a_run_that_stays_open_is_reported_with_its_reason(site):
     site.commit(site.group, site.topic, {0: 10})
     with sent(site, {0: 40}):
         read = fetch_groups(site.cluster.broker_client, site.group.__eq__, DEADLINE_S, only_stable=True)

@@ -171,7 +171,7 @@ def test_words_of_a_move_off_zookeeper_are_shown_only_where_there_is_one(kraft_l
     assert "there is nothing to leave" in ready.output
 
 
-def test_the_coordinators_log_tells_who_was_in_which_epoch_of_a_streams_group(kraft_lab, cluster):
+def test_the_coordinators_log_reports_who_was_in_which_epoch_of_a_streams_group(kraft_lab, cluster):
     """The first target assignment is computed after 3 s. A member that leaves raises the epoch without a line."""
     client, first, second = cluster.broker_client, str(uuid.uuid4()), str(uuid.uuid4())
     for member, epoch in ((first, 0), (second, 0), (first, -1)):

@@ -203,7 +203,7 @@ def test_a_topic_that_keeps_everything_and_one_that_is_compacted_delete_nothing(
     assert "never at this rate" in ended.stdout
 
 
-def test_a_broker_of_kafka_4_tells_the_same(kraft_lab):
+def test_a_broker_of_kafka_4_reports_the_same(kraft_lab):
     """The oldest versions of the requests are gone there."""
     create_topic(kraft_lab, "kept-by-4", 2, retention_ms=123_000, segment_bytes=2_000_000)
     topics.produce(kraft_lab.servers.addresses(), "kept-by-4", 2, 0, 100)

@@ -94,7 +94,7 @@ def test_members_the_toggle_and_a_group_that_is_not_there_yet(client, other):
     assert [(row.value, row.until_ms) for row in mode][-1] == ("kafka", None)
 
 
-def test_what_happens_while_the_connection_is_lost_is_not_called_watched(client, other, tmp_path):
+def test_a_time_without_connection_is_not_called_watched(client, other, tmp_path):
     path = "/consumers/cut/owners/t/0"
     other.create(path, b"cut_h-1-0", ephemeral=True, makepath=True)
     file = tmp_path / "owners.jsonl"
@@ -114,7 +114,7 @@ def test_what_happens_while_the_connection_is_lost_is_not_called_watched(client,
     assert set(load_owner_history(file)) == set(watch.rows())
 
 
-def test_a_server_without_recursive_watches_is_looked_at_again_and_again(lab):
+def test_a_server_without_recursive_watches_is_polled(lab):
     server = ZooKeeper(lab.supervisor, version="3.4", name="zookeeper-3.4-owners")
     server.start()
     path = "/consumers/old/owners/t/0"
@@ -133,7 +133,7 @@ def test_a_server_without_recursive_watches_is_looked_at_again_and_again(lab):
         server.process.kill()
 
 
-def test_a_group_that_may_not_be_listed_is_said_at_once(secured_lab):
+def test_a_group_that_may_not_be_listed_is_reported_at_once(secured_lab):
     for client in connected(secured_lab.zookeeper_connect):
         with pytest.raises(AuthenticationFailed, match="list the group"):
             OwnerWatch(client, "vault-payments").start()

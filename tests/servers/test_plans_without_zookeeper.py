@@ -211,7 +211,7 @@ def test_the_options_of_kafkas_own_tool_are_understood(site, profile, tmp_path, 
 
 
 @pytest.mark.parametrize("kind", ["group", "fleet", "kraft"])
-def test_what_needs_zookeeper_is_refused_when_it_is_planned(desk, kind):
+def test_plans_that_need_zookeeper_are_refused_when_they_are_planned(desk, kind):
     ask = {
         "group": lambda: desk.make_plan(GroupPlanRequest("any", "all KC")),
         "fleet": lambda: desk.make_plan(FleetPlanRequest("kafka")),

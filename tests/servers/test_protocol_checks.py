@@ -196,7 +196,7 @@ def test_old_commits_block_a_stopped_move_and_warn_a_rolling_one(kraft_lab, clus
     assert (unread.is_met, unread.severity) == (None, "block")
 
 
-def test_the_bug_of_the_way_back_is_said_for_the_way_back(cluster):
+def test_the_bug_of_the_move_back_is_reported_for_the_move_back(cluster):
     RawMember("way-back", subscription([TOPIC]), assignment()).join(cluster.broker_client)
     facts = facts_of(cluster, "way-back")
     assert found(facts, Request(to="classic"))["k848_downgrade_bug"].is_met is False

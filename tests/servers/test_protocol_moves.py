@@ -314,7 +314,7 @@ def test_static_members_stop_by_command_and_start_again_with_their_instance_ids(
 
 
 @soak_only
-def test_static_members_keep_their_instance_ids_and_a_killed_one_is_replaced_on_the_way_back(
+def test_static_members_keep_their_instance_ids_and_a_killed_one_is_replaced_on_the_move_back(
     kraft_lab, cluster, tmp_path
 ):
     """A member is killed when its replacement is ordered. A classic member takes its instance id over."""

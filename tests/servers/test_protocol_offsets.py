@@ -47,7 +47,7 @@ def committed(cluster: Cluster, group: str) -> dict[int, int]:
     return dict(rows.select("partition", "committed_offset").iter_rows())
 
 
-def test_groups_says_of_a_consumer_protocol_group_without_members_that_its_offsets_may_expire(kraft_lab, tmp_path):
+def test_groups_reports_that_offsets_of_a_consumer_protocol_group_without_members_may_expire(kraft_lab, tmp_path):
     path, group = tmp_path / "offramp.toml", "may-expire"
     path.write_text(kraft_lab.profile_toml())
     kraft_lab.create_topic("may-expire", 1)

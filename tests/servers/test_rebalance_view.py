@@ -179,7 +179,7 @@ def test_offsets_kept_elsewhere_are_sought_on_assignment(group):
     assert group.read == Counter(sought) + Counter(again)
 
 
-def test_what_is_revoked_is_committed_and_read_once(group):
+def test_revoked_records_are_committed_and_read_once(group):
     listener = Recorder(revoked=lambda partitions, consumer: consumer.commit_sync())
     first = group.join(listener)
     group.until_read(group.records())
@@ -244,7 +244,7 @@ def lose(group: Group, member: KafkaConsumer, interval_s: float) -> None:
     assert message.error().code() == KafkaError._MAX_POLL_EXCEEDED
 
 
-def test_what_is_lost_is_gone_before_the_callback(group):
+def test_a_lost_partition_is_gone_before_the_callback(group):
     refused, rejected = [], []
 
     def after(partitions, consumer):
@@ -283,7 +283,7 @@ def fail(partitions, consumer):
     raise ZeroDivisionError(f"in a callback for {len(partitions)}")
 
 
-def test_an_exception_comes_out_of_poll_and_the_rebalance_goes_on(group):
+def test_an_exception_comes_out_of_poll_and_the_rebalance_continues(group):
     listener = Recorder(assigned=fail, revoked=fail)
     first = group.join(listener)
     with pytest.raises(ZeroDivisionError, match="for 2"):
@@ -486,7 +486,7 @@ def test_every_method_of_the_view_in_a_callback(group, caplog):
     assert caplog.records
 
 
-def test_what_can_not_be_called_in_a_callback_is_refused_through_the_consumer_too(group):
+def test_methods_forbidden_in_a_callback_are_refused_through_the_consumer_too(group):
     refused = []
 
     def misuse(partitions, consumer):

@@ -152,7 +152,7 @@ def test_a_topic_that_the_login_does_not_see_is_named_as_a_reason(login: Callabl
     assert "a login needs DESCRIBE on the topic" in planned.output
 
 
-def test_an_undo_of_a_new_offset_needs_delete_and_says_so(login: Callable[..., Login], lab: SaslLab) -> None:
+def test_an_undo_of_a_new_offset_needs_delete_and_reports_it(login: Callable[..., Login], lab: SaslLab) -> None:
     user = login("no-delete", *OFFSETS, FIRST_LOCK)
     assert user.act(*RESET, "--topic", OTHER).exit_code == 0
     halted = user.undo()
@@ -209,7 +209,7 @@ def test_each_verb_with_zookeeper_needs_exactly_its_rights(
 @soak_only
 @pytest.mark.parametrize("moment", ["act", "undo"])
 @pytest.mark.parametrize("verb", WITH_ZOOKEEPER)
-def test_a_run_of_groups_whose_login_lost_a_right_names_it_and_goes_on_with_it(
+def test_a_run_of_groups_whose_login_lost_a_right_names_it_and_continues_with_it(
     old_lab: SaslLab, issuer: Issuer, tmp_path: Path, verb: str, moment: str
 ) -> None:
     """The group is left in the store that it had."""
@@ -329,7 +329,7 @@ LACKING: list[tuple[tuple[str, ...], str, tuple[Right, ...], str]] = [
 
 
 @pytest.mark.parametrize(("words", "moment", "lost", "said"), first(LACKING, 4))
-def test_a_run_whose_login_lost_a_right_names_it_writes_nothing_and_goes_on_with_it(
+def test_a_run_whose_login_lost_a_right_names_it_writes_nothing_and_continues_with_it(
     watched: SaslLab,
     login: Callable[..., Login],
     words: tuple[str, ...],
@@ -441,7 +441,7 @@ def test_a_lock_is_broken_by_read_on_its_group(watched: SaslLab, issuer: Issuer,
             holder.kill()
 
 
-def test_the_rights_of_each_verb_of_the_page_are_tried_or_it_is_said_why_not() -> None:
+def test_the_rights_of_each_verb_of_the_page_are_tried_or_the_reason_is_given() -> None:
     page = (Path(__file__).parents[2] / "docs/security.md").read_text(encoding="utf-8")
     rows = [line.split(" | ") for line in page.splitlines() if line.startswith("| `offramp ")]
     needy = {verb for verbs, _, kafka, _ in rows if kafka != "none" for verb in re.findall("`offramp ([^`]+)`", verbs)}

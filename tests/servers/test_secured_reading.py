@@ -51,7 +51,7 @@ def test_other_mechanisms_log_in(secured, secured_lab, mechanism):
 
 
 @pytest.mark.parametrize("mechanism", ["SCRAM-SHA-512", "PLAIN"])
-def test_a_wrong_kafka_password_says_so(secured, monkeypatch, mechanism):
+def test_a_wrong_kafka_password_is_reported(secured, monkeypatch, mechanism):
     monkeypatch.setenv("OFFRAMP_KAFKA_PASSWORD", "not-it")
     with pytest.raises(AuthenticationFailed, match="login as 'alice' was refused") as caught:
         connect(secured(lambda text: text.replace("SCRAM-SHA-512", mechanism)), SECONDS)
@@ -73,7 +73,7 @@ def test_a_refusal_that_is_read_late_is_one(secured, monkeypatch):
 
 
 @pytest.mark.parametrize("zookeeper_tls", [False, True])
-def test_a_wrong_digest_says_so(secured, monkeypatch, zookeeper_tls):
+def test_a_wrong_digest_is_reported(secured, monkeypatch, zookeeper_tls):
     monkeypatch.setenv("OFFRAMP_ZK_DIGEST", "alice:not-it")
     with (
         connect(secured(zookeeper_tls=zookeeper_tls), SECONDS) as cluster,

@@ -104,7 +104,7 @@ def test_offsets_of_both_stores_are_reset_and_put_back_by_password(
     assert [name for name, secret in secured_lab.secrets.items() if secret in written] == []
 
 
-def test_what_is_made_below_a_closed_znode_is_closed(cluster: Cluster, secured_lab: Lab) -> None:
+def test_znodes_made_below_a_closed_znode_are_closed(cluster: Cluster, secured_lab: Lab) -> None:
     with client_of(secured_lab) as stranger:
         for path in make_all(cluster, "made-closed"):
             with pytest.raises(NoAuthError):

@@ -85,7 +85,7 @@ def awaited_snapshot(cluster, group: str, read, is_right, what: str):
 
 
 @pytest.mark.parametrize("version", first(OLD_VERSIONS))
-def test_an_old_group_of_two_jvms_is_read_as_they_tell_it(lab, cluster, version):
+def test_an_old_group_of_two_jvms_is_read_as_they_report_it(lab, cluster, version):
     topic, group = f"truth-{version}", f"truth-group-{version}"
     lab.create_topic(topic, 7)
     produced = lab.produce(topic, 700)
@@ -149,7 +149,7 @@ def test_offsets_in_both_stores_and_a_wildcard_are_read_as_the_member_has_them(l
     member.stop()
 
 
-def test_a_new_group_is_read_as_its_members_tell_it(lab, cluster):
+def test_a_new_group_is_read_as_its_members_report_it(lab, cluster):
     lab.create_topic("truth-new", 4)
     lab.produce("truth-new", 40)
     member = lab.start_new_consumer("truth-new-group", "truth-new")

@@ -167,7 +167,7 @@ def test_a_deletion_knows_of_open_transactions_without_read_on_the_offsets_topic
     plan_delete_groups(site.cluster, request, "ann", NOW)  # One partition of the offsets topic is asked.
 
 
-def test_rights_that_brokers_do_not_tell_are_unknown(site, lab, monkeypatch):
+def test_rights_that_brokers_do_not_report_are_unknown(site, lab, monkeypatch):
     """Brokers before 2.3. Without an authorizer they allow everything."""
     monkeypatch.setattr(BrokerClient, "supports", lambda client, request, version: False)
     needed = {GROUP: {rights.READ, rights.DELETE}}, {TOPIC}

@@ -20,7 +20,7 @@ from kit.profile import load_profile
 COST = re.compile(r"; \d+\.\d s, (\d+) requests to brokers and (\d+) to ZooKeeper")
 
 
-def test_who_stands_still_comes_before_who_reads(lab):
+def test_stalled_groups_come_before_groups_that_read(lab):
     lab.create_topic("watched", 2)
     producer = lab.start_producer("watched", 50)
     reader = lab.start_new_consumer("watched-reader", "watched")
@@ -71,7 +71,7 @@ def test_a_commit_beyond_the_end_is_named_by_every_verb(lab):
     assert "offramp_look_times_missing 0.0" in page
 
 
-def test_a_look_asks_no_more_often_for_sixty_groups_than_for_one(lab):
+def test_an_observation_asks_no_more_often_for_sixty_groups_than_for_one(lab):
     """``docs/health.md`` says what is asked. ZooKeeper counts as many requests."""
     lab.create_topic("budget", 2)
     path = lab.folder / "budget.toml"

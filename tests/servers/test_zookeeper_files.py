@@ -175,7 +175,7 @@ def test_a_log_is_what_zookeeper_s_own_tool_prints(server):
     assert n_all > 100
 
 
-def test_what_a_znode_held_and_who_wrote_it(server):
+def test_the_content_of_a_znode_and_its_writer_are_found(server):
     path = "/consumers/g1/offsets/orders/0"
     changes = read_zookeeper_files([server.folder], path).changes
     assert changes["data"].to_list() == [b"1", *(b"%d" % number for number in range(60))]

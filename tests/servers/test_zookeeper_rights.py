@@ -70,7 +70,7 @@ def test_the_nodes_own_login_may_all(connect):
         assert hidden_problem(cluster(client)) is None
 
 
-def test_what_a_stranger_lacks_is_named_without_a_digest(connect):
+def test_the_rights_that_a_stranger_lacks_are_named_without_a_digest(connect):
     with session(connect, "ann:secret") as client:
         told = writes_problem(cluster(client))
         assert "(digest:ann, ip:127.0.0.1) may not create below /, delete below /, write /controller_epoch:" in told
@@ -80,7 +80,7 @@ def test_what_a_stranger_lacks_is_named_without_a_digest(connect):
         )
 
 
-def test_digests_that_are_hidden_from_the_login_are_said(connect):
+def test_digests_that_are_hidden_from_the_login_are_reported(connect):
     """ZooKeeper masks them for a session without ADMIN, so whether the right is there is not known."""
     with session(connect, "node:pw") as client:
         own = make_digest_acl("ann", "secret", read=True, write=True)
@@ -92,7 +92,7 @@ def test_digests_that_are_hidden_from_the_login_are_said(connect):
 
 
 @pytest.mark.parametrize("login", ["node:pw", "ann:secret", "node:wrong"])
-def test_zookeeper_decides_as_was_told(connect, login):
+def test_zookeeper_decides_as_was_reported(connect, login):
     with session(connect, login) as client:
         who = fetch_identities(client)
         told = missing(fetch_acl(client, "/controller_epoch"), who, READ | WRITE)
@@ -108,7 +108,7 @@ LISTED = ("/brokers/ids", "/admin/delete_topics", "/isr_change_notification", "/
 
 
 @pytest.mark.parametrize("path", [*CONTROL, *LISTED])
-def test_a_control_znode_that_is_hidden_is_told_with_the_missing_right_and_as_nothing_else(connect, path):
+def test_a_control_znode_that_is_hidden_is_reported_with_the_missing_right_and_as_nothing_else(connect, path):
     with session(connect, "node:pw") as client:
         if path in HELD:
             client.set_acls(path, CLOSED)
@@ -127,7 +127,7 @@ def test_a_control_znode_that_is_hidden_is_told_with_the_missing_right_and_as_no
     assert found.has_migration is (None if path == "/migration" else True)
 
 
-def test_epochs_of_partitions_that_are_hidden_are_told(connect):
+def test_epochs_of_partitions_that_are_hidden_are_reported(connect):
     with session(connect, "node:pw") as client:
         for number, acl in enumerate([OPEN_ACL_UNSAFE, CLOSED]):
             path = f"/brokers/topics/orders/partitions/{number}/state"
@@ -147,7 +147,7 @@ def test_epochs_of_partitions_that_are_hidden_are_told(connect):
 
 
 @pytest.mark.parametrize("path", ["/consumers", "/consumers/orders/ids"])
-def test_groups_whose_members_are_hidden_are_told_with_the_missing_right(connect, path):
+def test_groups_whose_members_are_hidden_are_reported_with_the_missing_right(connect, path):
     """A group with hidden members may have live ones, which a plan to KRaft mode refuses."""
     with session(connect, "node:pw") as client:
         client.ensure_path(path)
@@ -158,7 +158,7 @@ def test_groups_whose_members_are_hidden_are_told_with_the_missing_right(connect
             live_old_members(client)
 
 
-def test_a_lock_of_another_hand_is_told(connect):
+def test_a_lock_of_another_tool_is_reported(connect):
     """The first lock gets the list of ``/consumers``, and offramp has to be able to use what it then made."""
     with session(connect, "node:pw") as client:
         client.set_acls("/consumers", [make_acl("ip", "10.9.9.9", all=True), *READ_ACL_UNSAFE])

@@ -51,12 +51,12 @@ pages = pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relativ
 
 
 @pages
-def test_what_is_made_from_the_code_is_as_it_would_be_made_now(page):
+def test_parts_made_from_the_code_are_as_they_would_be_made_now(page):
     text = page.read_text(encoding="utf-8")
     assert text == docs.render(text), "run: python -m tests.docs"
 
 
-def test_each_part_that_can_be_made_stands_on_one_page():
+def test_each_part_that_can_be_made_is_on_one_page():
     made = [name for page in PAGES for name in docs.MADE.findall(page.read_text(encoding="utf-8"))]
     assert sorted(made) == sorted(docs.BLOCKS)
 

@@ -58,11 +58,11 @@ def test_html_gives_back_what_is_visible(text):
 
 
 @pytest.mark.parametrize("char", ["\u202e", "\u2066", "\u200b", "\u2028", "\u3164", "\ufe0f", "\x9b", "\x7f", "\u00a0"])
-def test_what_cannot_be_seen_is_spelled(char):
+def test_invisible_characters_are_spelled(char):
     assert visible(f"a{char}b") in {f"a\\x{ord(char):02x}b", f"a\\u{ord(char):04x}b"}
 
 
-def test_cells_tell_lists_and_blanks_apart():
+def test_cells_distinguish_lists_and_blanks():
     assert cell(["a, b", "", None, "c"]) == '"a, b", "", –, c'
     assert cell(" x ") == "\\x20x\\x20"
     assert cell("a\nb") == "a\\nb"
@@ -105,7 +105,7 @@ def test_no_name_breaks_a_chart(name):
         assert charts.svg(hostile_faces.chart(name, [each], each)).startswith("<svg")
 
 
-def test_what_a_chart_says_is_not_taken_for_its_ids():
+def test_a_charts_texts_are_not_taken_for_its_ids():
     told = '<svg><linearGradient id="a"/><g fill="url(#a)"/><text>id="a" url(#a)</text></svg>'
     own = chart.with_own_ids(told)
     assert '<text>id="a" url(#a)</text>' in own

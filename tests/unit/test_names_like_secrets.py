@@ -22,7 +22,7 @@ from tests.models.operations import ToyGroup, ToyOperations
 
 
 @pytest.mark.parametrize("name", [name for name in SECRET_LIKE if is_znode_name(name)])
-def test_replaced_toggled_and_taken_back(tmp_path, name):
+def test_replaced_toggled_and_undone(tmp_path, name):
     operations = ToyOperations(ToyGroup(), tmp_path / "runs", lambda sentence: None, None)
     plan = operations.make_plan(GroupPlanRequest(name, "all KC", soak_s=0.1, min_stable_s=0.0, observe_s=0.0))
     assert {step.kind for step in plan.steps} >= {"replace", "toggle"}

@@ -119,7 +119,7 @@ def test_a_secret_shows_only_when_it_is_asked_for(tmp_path, monkeypatch):
         ),
     ],
 )
-def test_what_is_wrong_is_named(tmp_path, text, said):
+def test_a_wrong_key_is_named(tmp_path, text, said):
     with pytest.raises(ProfileError, match=said.replace("(", r"\(")):
         load_profile(file=write(tmp_path, text))
 
@@ -154,7 +154,7 @@ def test_missing_secrets_are_named(tmp_path, monkeypatch):
         security.zookeeper.digest.reveal()
 
 
-def test_where_the_profile_is_looked_for(tmp_path, monkeypatch):
+def test_the_profile_is_searched_in_order(tmp_path, monkeypatch):
     monkeypatch.delenv(FILE_VARIABLE, raising=False)
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     below = tmp_path / "a" / "b"

@@ -176,7 +176,7 @@ def test_only_writers_write_to_a_cluster():
     assert found >= NO_CLUSTER
 
 
-def test_what_writes_to_a_cluster_is_protected_by_the_contract():
+def test_modules_that_write_to_a_cluster_are_protected_by_the_contract():
     contracts = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["importlinter"][
         "contracts"
     ]
@@ -258,14 +258,14 @@ LEFT = {"kit/rebalances/logs/lines.py"}
 """Spark's condition after the path that was given: the path is what is wrong."""
 
 
-def test_a_message_of_an_error_that_has_a_remedy_says_what_to_do():
+def test_a_message_of_an_error_that_has_a_remedy_reports_what_to_do():
     held = [(place, text) for kind, place, text in raised() if kind in ONE_REMEDY]
     assert len(held) > 70
     told = [(place, text) for place, text in held if place not in LEFT and text not in ("{}", "{call}")]
     assert [(place, text) for place, text in told if not ACTION.search(text)] == []
 
 
-def test_each_class_of_errors_is_held_to_say_what_to_do_or_has_a_reason_why_not():
+def test_each_class_of_errors_is_held_to_report_what_to_do_or_has_a_reason_why_not():
     unheld = [name for names in NOT_HELD for name in names.split(", ")]
     assert sorted([*ONE_REMEDY, *unheld]) == sorted(ERRORS)
 
@@ -416,7 +416,7 @@ def test_a_printed_collection_is_seen(source):
         'def told():\n    them = [1]\n    return f"{named(them, one)}"',
     ],
 )
-def test_what_is_made_text_of_is_none(source):
+def test_a_text_made_from_another_is_none(source):
     assert printed_collections(ast.parse(source)) == []
 
 

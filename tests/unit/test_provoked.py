@@ -55,7 +55,7 @@ def test_each_edit_of_what_was_read_is_there():
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)
-def test_a_case_says_whom_it_concerns_and_what_to_do(case):
+def test_a_case_reports_whom_it_concerns_and_what_to_do(case):
     assert case.subject
     assert case.says
     assert case.remedy or case.is_met, "what is met needs no remedy"

@@ -97,7 +97,7 @@ def site(tmp_path):
 
 
 @pytest.mark.parametrize("plant", PLANTED)
-def test_no_planted_plan_ends_the_listing_of_the_others(site, plant):
+def test_no_planted_plan_ends_the_listing_of_the_rest(site, plant):
     root = site.folder.parent
     plant(root / "plans" / "0000.json")
     bad, good = in_time(list_plans, root)

@@ -171,7 +171,7 @@ def test_r05_an_old_consumer_among_kafka_consumers_gets_nothing(member_class: Cl
     assert zombie.registry
 
 
-def test_r05_the_reservation_is_there_before_the_old_consumer_looks(member_class: Class = PythonMember) -> None:
+def test_r05_the_reservation_is_there_before_the_old_consumer_reads(member_class: Class = PythonMember) -> None:
     """Its first try comes before any member has seen it."""
     world = group(member_class, "mezkcc", "kc", "kc", toggle="kafka")
     world.join("ozkcc", "0")
@@ -218,7 +218,7 @@ def test_r06_a_plain_consumer_that_has_only_asked_to_join_counts(member_class: C
     settle(world)
 
 
-def test_r07_a_migration_enabled_one_that_joins_never_looks_old(member_class: Class = PythonMember) -> None:
+def test_r07_a_migration_enabled_one_that_joins_never_appears_old(member_class: Class = PythonMember) -> None:
     world = group(member_class, "mezkcc", "mezkcc", toggle="kafka")
     world.join("mezkcc", "c")
     for _ in range(60):
@@ -232,7 +232,7 @@ def test_r07_a_migration_enabled_one_that_joins_never_looks_old(member_class: Cl
     settle(world)
 
 
-def test_r07_one_that_leaves_between_two_reads_does_not_look_old(member_class: Class = PythonMember) -> None:
+def test_r07_one_that_leaves_between_two_reads_does_not_appear_old(member_class: Class = PythonMember) -> None:
     world = group(member_class, "mezkcc", "mezkcc", toggle="kafka")
     for n_steps in range(1, 12):
         world.join("mezkcc", "c")
@@ -302,7 +302,7 @@ def test_r09_a_rebalance_in_the_middle_of_a_toggle_stops_everything(member_class
     settle(world)
 
 
-def test_r10_a_rebalance_goes_on_while_a_round_is_busy(member_class: Class = PythonMember) -> None:
+def test_r10_a_rebalance_continues_while_a_round_is_busy(member_class: Class = PythonMember) -> None:
     world = group(member_class, "mezkcc", "mezkcc", toggle="kafka")
     world.grow()
     world.run("a", "callbacks")
@@ -326,7 +326,7 @@ def test_r11_a_change_under_ids_restarts_nothing(member_class: Class = PythonMem
     settle(world)
 
 
-def test_r12_after_its_session_a_member_begins_anew(member_class: Class = PythonMember) -> None:
+def test_r12_after_its_session_a_member_begins_again(member_class: Class = PythonMember) -> None:
     world = group(member_class, "mezkcc", "mezkcc", toggle="kafka")
     world.cut("a", from_zookeeper=True, is_cut=True)
     world.run_fairly(8)
@@ -389,7 +389,7 @@ def test_r12_who_lost_its_session_lowers_no_offset_in_kafka(member_class: Class 
     settle(world)
 
 
-def test_r13_who_stood_still_proves_that_it_is_a_member(member_class: Class = PythonMember) -> None:
+def test_r13_a_stalled_member_proves_that_it_is_a_member(member_class: Class = PythonMember) -> None:
     """ZooKeeper's session is younger than Kafka's, and lives."""
     world = group(member_class, "mezkcc", "kc", toggle="kafka")
     a = python(world, "a")
@@ -406,7 +406,7 @@ def test_r13_who_stood_still_proves_that_it_is_a_member(member_class: Class = Py
     settle(world)
 
 
-def test_r14_who_wakes_up_hands_out_nothing_first(member_class: Class = PythonMember) -> None:
+def test_r14_a_member_that_wakes_up_delivers_nothing_first(member_class: Class = PythonMember) -> None:
     world = group(member_class, "mezkcc", "mezkcc")
     world.pause("a")
     world.run_fairly(8)
@@ -483,7 +483,7 @@ def test_r16_leftovers_of_a_dead_session_are_not_its_own(member_class: Class = P
 
 
 @pytest.mark.parametrize("kind", ["mezkcc", "kc", "ozkcc"])
-def test_r17_nothing_is_read_twice_at_a_hand_over(kind: str, member_class: Class = PythonMember) -> None:
+def test_r17_nothing_is_read_twice_at_a_change_of_owners(kind: str, member_class: Class = PythonMember) -> None:
     world = group(member_class, "mezkcc", "mezkcc", toggle="kafka")
     for name in ("c", "d"):
         world.join(kind, name)
@@ -551,7 +551,7 @@ def test_r18_an_old_consumer_after_kafka_consumers_begins_where_they_ended(
     assert all(old(world, "0").began[pair] >= handed[pair] for pair in old(world, "0").registry)
 
 
-def test_what_is_in_hand_at_a_release_is_the_next_owners(member_class: Class = PythonMember) -> None:
+def test_a_record_in_hand_at_a_release_is_the_next_owners(member_class: Class = PythonMember) -> None:
     """Its reader did not take it: nothing that this member commits, by the timer or at its end, is past it."""
     world = group(member_class, "mezkcc", "mezkcc")
     a = python(world, "a")
@@ -595,7 +595,7 @@ def test_r25_a_rebalance_of_the_kafka_group_touches_nothing_in_zookeepers_mode(
     settle(world)
 
 
-def test_a_member_that_waits_longer_than_an_old_one_would_goes_on(member_class: Class = PythonMember) -> None:
+def test_a_member_that_waits_longer_than_an_old_one_would_continues(member_class: Class = PythonMember) -> None:
     """Mistake D15: an old consumer gives up after four tries."""
     world = group(member_class, "zk")
     stranger = world.zookeeper.open()
@@ -608,7 +608,7 @@ def test_a_member_that_waits_longer_than_an_old_one_would_goes_on(member_class: 
     settle(world)
 
 
-def test_the_listener_is_not_told_half_an_assignment(member_class: Class = PythonMember) -> None:
+def test_the_listener_never_gets_half_an_assignment(member_class: Class = PythonMember) -> None:
     """Mistake D11: while the Kafka group rebalances its coordinator describes members without partitions."""
     world = group(member_class, "mezkcc", "mezkcc", toggle="kafka")
     world.steal(T0)
@@ -621,7 +621,7 @@ def test_the_listener_is_not_told_half_an_assignment(member_class: Class = Pytho
     settle(world)
 
 
-def test_nobody_turns_to_zookeeper_while_the_kafka_group_is_unknown(member_class: Class = PythonMember) -> None:
+def test_no_one_turns_to_zookeeper_while_the_kafka_group_is_unknown(member_class: Class = PythonMember) -> None:
     """A new member that can't reach the coordinator knows of no Kafka consumer."""
     world = group(member_class, "mezkcc", "kc", toggle="kafka")
     world.set_toggle("zookeeper")

@@ -53,7 +53,7 @@ def refusal(run: Run, verb: str) -> str | None:
 
 @pytest.mark.parametrize("verb", ["act", "undo"])
 @pytest.mark.parametrize("n_pages", ROOM)
-def test_a_run_whose_disk_is_full_says_so_in_one_line_and_goes_on_once_there_is_room(disk, n_pages, verb):
+def test_a_run_whose_disk_is_full_reports_it_in_one_line_and_continues_once_there_is_room(disk, n_pages, verb):
     """The disk is full in the midst of the first step, but for so many pages."""
     world = ModelRun(disk / "runs", (40, 40))
     if verb == "undo":

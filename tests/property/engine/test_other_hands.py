@@ -56,7 +56,7 @@ def _set(world: ModelRun, items: list[str]) -> None:
     world.cluster.values |= dict.fromkeys(items, "new")
 
 
-def test_what_others_set_since_is_left_alone(tmp_path):
+def test_a_value_that_another_tool_set_since_is_left_alone(tmp_path):
     assert {seed: wrongs for seed in range(N_WALKS) if (wrongs := wander(tmp_path, seed))} == {}
 
 

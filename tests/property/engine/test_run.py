@@ -128,7 +128,7 @@ def test_faults_on_faults_also_while_resuming_and_undoing(shape, faults, choice,
 
 @settings(max_examples=30, deadline=None)
 @given(point=st.integers(0, 80), fault=st.sampled_from(FAULTS), shape=st.sampled_from([(2, 2), (1, 0, 2)]))
-def test_a_verified_run_is_taken_back_through_any_fault(point, fault, shape):
+def test_a_verified_run_is_undone_through_any_fault(point, fault, shape):
     with world(shape) as one:
         one.run.act()
         one.hazard.arm(point, getattr(one, fault))

@@ -121,7 +121,7 @@ def found(spark: SparkSession, folder: str, work: Work, **wishes: Any) -> list[t
         *(pytest.param(name, SOME, marks=[] if name == "alarms" else soak_only) for name in NAMES),
     ],
 )
-def test_ranges_say_what_all_rows_together_say(spark, folder, works, loaded, name, some, limits):
+def test_ranges_give_the_result_of_all_rows_together(spark, folder, works, loaded, name, some, limits):
     """A range of about one group, the observations of the second day as they were appended, and in copies; a range of
     all.
     """
@@ -140,7 +140,7 @@ def test_ranges_say_what_all_rows_together_say(spark, folder, works, loaded, nam
         *(pytest.param(name, None, marks=soak_only) for name in NAMES),
     ],
 )
-def test_spark_says_the_same(spark, folder, works, loaded, name, some):
+def test_spark_gives_the_same(spark, folder, works, loaded, name, some):
     kept = elsewhere(History(spark, folder))
     expected = ordered(works[name](partial(loaded, some)))
     assert ordered(kit.collect(kept.by_groups(works[name], SINCE, group_ids=some))) == expected
@@ -165,7 +165,7 @@ def copied(copies: Copies) -> list[int]:
     return [sum(of == folder for of, _ in looks) for folder in copies._n_rows]
 
 
-def test_looks_are_copied_once_and_new_ones_when_they_are_many(spark, folder, works, limits, tmp_path):
+def test_observations_are_copied_once_and_new_ones_when_they_are_many(spark, folder, works, limits, tmp_path):
     """A history that continues while it is read; the copies outlive what is deleted meanwhile."""
     copy, later = shutil.copytree(folder, tmp_path / "history"), tmp_path / "later"
     health_history.write(later, 148, GROUPS, frozenset(range(148)) - {144})
@@ -251,7 +251,7 @@ def test_an_empty_file_is_an_error_in_copies_too(spark, folder, works, limits, t
         History(spark, str(copy)).by_groups(works["lags"], SINCE)
 
 
-def test_rows_that_go_while_looks_are_copied_are_missed(spark, folder, works, limits, register, tmp_path):
+def test_rows_that_go_while_observations_are_copied_are_missed(spark, folder, works, limits, register, tmp_path):
     def save(rows: DataFrame, table: tables.Table, target: str, n_files: int) -> None:
         in_order.save_in_order(rows.limit(5), table, target, n_files)
 
@@ -263,7 +263,7 @@ def test_rows_that_go_while_looks_are_copied_are_missed(spark, folder, works, li
         History(spark, str(copy)).by_groups(works["lags"], SINCE)
 
 
-def test_of_no_group_there_are_no_rows_and_of_all_columns_each(spark, folder, works):
+def test_no_group_has_no_rows_and_all_columns(spark, folder, works):
     rows = kit.collect(History(spark, folder).by_groups(works["verdicts"], SINCE, []))
     assert rows.is_empty()
     assert rows.columns == [
@@ -271,7 +271,7 @@ def test_of_no_group_there_are_no_rows_and_of_all_columns_each(spark, folder, wo
     ]  # fmt: skip
 
 
-def test_one_look_at_all_is_none_before_since(spark, folder, works):
+def test_one_observation_of_all_is_none_before_since(spark, folder, works):
     later = History(spark, folder).by_groups(works["lags"], START + timedelta(minutes=139))
     assert kit.collect(later)["at_ms"].unique().to_list() == [round(START.timestamp() * 1000) + 140 * 60_000]
 
@@ -324,7 +324,7 @@ def test_a_row_without_a_group_is_refused(spark, folder, works, tmp_path, n_offs
     assert "has rows without group_id, which committed_offsets always has" in str(raised.value)
 
 
-def test_what_is_no_folder_is_refused(spark, folder, works, tmp_path):
+def test_a_file_is_refused_as_a_folder(spark, folder, works, tmp_path):
     copy = shutil.copytree(folder, tmp_path / "history")
     look = sorted(Path(copy, "log_offsets", "date=2026-11-23").iterdir())[0]
     shutil.rmtree(look)
@@ -333,7 +333,7 @@ def test_what_is_no_folder_is_refused(spark, folder, works, tmp_path):
         History(spark, str(copy)).by_groups(works["lags"], SINCE)
 
 
-def test_the_folders_name_tells_the_snapshot(spark, folder, works, tmp_path):
+def test_the_folders_name_reports_the_snapshot(spark, folder, works, tmp_path):
     """Whatever a column says, which Spark passes over, too."""
     copy = shutil.copytree(folder, tmp_path / "history")
     for file in Path(copy, "committed_offsets", "date=2026-11-23").rglob("*.parquet"):
@@ -386,14 +386,14 @@ def test_a_column_that_a_table_does_not_have_is_refused(spark, folder):
 
 
 @pytest.mark.parametrize("is_local", [True, False])
-def test_a_table_that_is_not_handed_out_is_refused(spark, folder, is_local):
+def test_a_table_that_is_not_delivered_is_refused(spark, folder, is_local):
     """No rows would resemble no members."""
     kept = History(spark, folder) if is_local else elsewhere(History(spark, folder))
     with pytest.raises(InputError, match="loads no rows of members, only of committed_offsets, log_offsets"):
         kept.by_groups(lambda load: load(tables.MEMBERS, "group_id"))
 
 
-def test_what_work_raises_is_told(spark, folder):
+def test_an_error_of_the_work_is_reported(spark, folder):
     def work(load: Any) -> pl.DataFrame:
         rows = load(tables.COMMITTED_OFFSETS, "group_id")
         return rows.select("group_id", n=1 // (0 if len(rows) else 1))

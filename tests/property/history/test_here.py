@@ -41,7 +41,7 @@ def rows_of(spark: SparkSession, folder: Path) -> dict[str, list[Any]]:
 
 @settings(max_examples=10 if IS_SOAK else 2, deadline=None, suppress_health_check=list(HealthCheck))
 @given(snapshots())
-def test_what_is_appended_here_is_read_by_spark_as_what_spark_appends(
+def test_rows_appended_here_are_read_by_spark_as_rows_that_spark_appends(
     spark: SparkSession, tmp_path_factory: pytest.TempPathFactory, rows: Rows
 ) -> None:
     folder = tmp_path_factory.mktemp("both")

@@ -70,7 +70,7 @@ def expected(spark: SparkSession, written: Path, tmp_path_factory: pytest.TempPa
     return found
 
 
-def test_what_an_hour_says(expected):
+def test_an_hour_has_its_figures(expected):
     steady, dead, back = (expected[group, 1] for group in ("steady", "dead", "back"))
     assert (steady.lag_min, steady.lag_p50, steady.lag_p95, steady.lag_max) == (5, 5, 5, 5)
     assert (steady.n_looks, steady.n_unknown, steady.n_read, steady.n_written) == (30, 0, 6000, 6000)
@@ -107,7 +107,7 @@ def test_a_column_that_older_files_lack_is_null(spark, folder, expected):
     ],
     ids=["cut off", "empty", "another type"],
 )
-def test_a_file_that_says_nothing_is_named_and_no_hour_is_made(spark, folder, change, why):
+def test_a_file_that_reports_nothing_is_named_and_no_hour_is_made(spark, folder, change, why):
     file = sorted(Path(folder, "committed_offsets").rglob("*.parquet"))[5]
     change(file)
     with pytest.raises(
@@ -133,7 +133,7 @@ def _with_text(file: Path) -> None:
 
 
 @soak_only
-def test_what_is_made_is_made_once_and_a_late_snapshot_makes_it_anew(spark, folder, expected):
+def test_an_hour_is_made_once_and_again_after_a_late_snapshot(spark, folder, expected):
     late = sorted(Path(folder, "snapshots").rglob("part.parquet"))[3].parent
     away = Path(folder).parent / "late"
     shutil.move(late, away)
@@ -169,7 +169,7 @@ def test_a_snapshot_in_two_parts_counts_once(spark, folder, expected):
 
 
 @soak_only
-def test_the_hour_that_is_not_over_is_told_and_not_kept(spark, folder, expected):
+def test_the_hour_that_is_not_over_is_reported_and_not_kept(spark, folder, expected):
     def told() -> list[int]:
         found = hours(spark, folder).until_now(START).select("hour_ms").distinct().collect()
         return sorted((row.hour_ms - int(START.timestamp() * 1000)) // 3_600_000 for row in found)

@@ -70,9 +70,7 @@ def test_a_column_that_is_missing_is_null_and_one_that_is_not_known_is_left_out(
         ),
     ],
 )
-def test_what_can_not_be_read_as_it_is_meant_is_refused_with_the_name_of_the_file(
-    spark: SparkSession, folder, change, said
-):
+def test_a_file_that_can_not_be_read_is_refused_by_name(spark: SparkSession, folder, change, said):
     file = second_file(folder)
     rewrite(file, change)
     with pytest.raises(HistoryError) as raised:

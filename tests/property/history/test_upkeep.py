@@ -88,7 +88,7 @@ def test_each_day_but_today_is_put_together_and_every_table_stays_the_same(spark
     assert plain.count() == 4 * N_ROWS
 
 
-def test_what_was_replaced_is_deleted_an_hour_later_and_no_sooner(spark, folder, expected):
+def test_replaced_files_are_deleted_an_hour_later_and_no_sooner(spark, folder, expected):
     list(_upkeep(spark, folder).compact())
     n_files = _n_files(folder)
     assert list(_upkeep(spark, folder, timedelta(minutes=59)).compact()) == []
@@ -111,7 +111,7 @@ def test_a_snapshot_that_comes_late_is_loaded_and_compacted_the_next_time(spark,
     assert History(spark, folder).load(tables.GROUPS).count() == 6 * N_ROWS
 
 
-def test_days_say_what_lies_there(spark, folder):
+def test_days_list_their_content(spark, folder):
     upkeep = _upkeep(spark, folder)
     next(upkeep.compact())
     days = upkeep.days()
@@ -163,7 +163,7 @@ def _ending(at: int, *, is_done: bool) -> Callable[..., Any]:
 
 @soak_only
 @pytest.mark.parametrize(("at", "is_done"), [(1, True), (3, False)])  # of three: read_errors has no rows
-def test_ended_at_any_write_it_is_as_before_and_the_next_one_goes_on(spark, folder, expected, at, is_done):
+def test_ended_at_any_write_it_is_as_before_and_the_next_one_continues(spark, folder, expected, at, is_done):
     with writing(_ending(at, is_done=is_done)), pytest.raises(KilledError):
         list(_upkeep(spark, folder).compact())
     assert _found(spark, folder) == expected
@@ -175,7 +175,7 @@ def test_ended_at_any_write_it_is_as_before_and_the_next_one_goes_on(spark, fold
         assert len(list(Path(folder, "days", table).glob("date=2026-11-20/part=*"))) == 1
 
 
-def test_who_listed_the_files_before_reads_them_after(spark, folder):
+def test_a_reader_that_listed_the_files_before_reads_them_after(spark, folder):
     """Neither half of a read knows the part that is finished between them."""
     reading = Reading(Upkeep(spark, folder)._store)
     list(_upkeep(spark, folder).compact())
@@ -202,7 +202,7 @@ def test_a_full_disk_is_one_sentence(spark, folder, expected):
     assert _found(spark, folder) == expected
 
 
-def test_what_can_not_be_asked_for(spark, folder, tmp_path):
+def test_impossible_requests_are_refused(spark, folder, tmp_path):
     with pytest.raises(InputError, match="2026-11-23 has not ended yet"):
         _upkeep(spark, folder).expire(date(2026, 11, 23))
     with pytest.raises(HistoryError, match="there is no history in"):
@@ -253,7 +253,7 @@ def test_a_snapshot_has_one_day_whatever_the_time_zone_of_the_session(spark, tmp
     assert [path.name for path in (tmp_path / "groups").glob("date=*")] == ["date=2026-11-21"]
 
 
-def test_what_is_not_of_a_history_or_damaged_is_one_sentence(spark, folder):
+def test_a_foreign_or_damaged_file_is_one_sentence(spark, folder):
     days = sorted(Path(folder, "snapshots").glob("date=*"))
     own = days[0] / "old"
     own.mkdir()

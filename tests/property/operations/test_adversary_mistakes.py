@@ -28,20 +28,20 @@ def led_into(race: Callable[..., None], *args: object) -> Wrong:
 @pytest.mark.parametrize(
     ("mistake", "race", "args", "whats"),
     [
-        (mistakes.A1, races.test_undo_after_others_went_on_starts_nobody, (600.0,), READS_TWICE),
-        (mistakes.A1, races.test_undo_after_others_went_on_starts_nobody, (races.DAYS_90,), {"no approval"}),
-        (mistakes.A1, races.test_undo_of_a_verified_run_beside_others_work_starts_nobody, (), READS_TWICE),
+        (mistakes.A1, races.test_undo_after_others_continued_starts_no_member, (600.0,), READS_TWICE),
+        (mistakes.A1, races.test_undo_after_others_continued_starts_no_member, (races.DAYS_90,), {"no approval"}),
+        (mistakes.A1, races.test_undo_of_a_verified_run_beside_others_work_starts_no_member, (), READS_TWICE),
         (mistakes.A3, races.test_a_step_that_acts_on_another_group_writes_nothing, (), {"forged"}),
-        (mistakes.B4, races.test_a_name_like_a_secret_keeps_nobody_from_the_exit, ("user_api-key",), {"unplannable"}),
+        (mistakes.B4, races.test_a_name_like_a_secret_prevents_no_exit, ("user_api-key",), {"unplannable"}),
         (
             mistakes.B8,
-            races.test_nothing_is_undone_while_somebody_may_still_do_it,
+            races.test_nothing_is_undone_while_another_client_may_still_do_it,
             (Manner.SLOW,),
             {"undone while pending"},
         ),
         (mistakes.B8, races.test_an_order_is_not_given_twice_while_the_first_is_open, (), {"two orders"}),
         (mistakes.C10, races.test_nothing_is_written_after_the_approval_ran_out, (2,), {"no approval"}),
-        (mistakes.C11, races.test_another_hands_toggle_is_not_taken_back, ("examine orders", 3), {"another's toggle"}),
+        (mistakes.C11, races.test_another_tools_toggle_is_not_undone, ("examine orders", 3), {"another's toggle"}),
         (mistakes.C11_WAVE, races.test_a_wave_that_found_one_toggled_comes_back_to_an_end, (2,), {"halts for ever"}),
     ],
 )
@@ -82,7 +82,7 @@ def test_walks_find_it(mistake: Mistake, whats: set[str]) -> None:
     pytest.fail(f"{MOST_WALKS} walks found {found or 'nothing'}")
 
 
-def test_a_lock_in_kafka_that_nobody_asks_is_found() -> None:
+def test_a_lock_in_kafka_that_no_one_asks_is_found() -> None:
     race = races.test_a_lock_in_kafka_that_is_lost_between_two_waves_ends_the_run
     race()
     with put_back(mistakes.UNASKED), pytest.raises(AssertionError, match="VERIFIED"):

@@ -16,7 +16,7 @@ from tests.adversary.world import ContestedCluster
 
 
 @pytest.mark.parametrize("seed", range(12))
-def test_a_look_at_the_model_is_what_kit_tells_of_its_rows(tmp_path, seed):
+def test_a_read_of_the_model_is_what_kit_makes_of_its_rows(tmp_path, seed):
     rng = random.Random(seed)
     flavours = tuple(rng.choice(FLAVOURS) for _ in range(rng.randint(1, 5)))
     world = ContestedCluster(
@@ -40,7 +40,7 @@ def test_a_look_at_the_model_is_what_kit_tells_of_its_rows(tmp_path, seed):
 
 @pytest.mark.parametrize("to", [KAFKA, ZOOKEEPER])
 @pytest.mark.parametrize("seed", range(6))
-def test_a_fleet_of_the_model_is_what_kit_tells_of_its_rows(tmp_path, seed, to):
+def test_a_fleet_of_the_model_is_what_kit_makes_of_its_rows(tmp_path, seed, to):
     rng = random.Random(seed)
     beginnings = [rng.choice(BEGINNINGS) for _ in range(3)]
     world = ContestedCluster(tmp_path, [(name, *each) for name, each in zip("abc", beginnings)], seed)

@@ -39,7 +39,7 @@ def all_to_kc(world: ContestedCluster, name: str) -> None:
 
 
 @pytest.mark.parametrize("later_s", [600.0, DAYS_90])
-def test_undo_after_others_went_on_starts_nobody(later_s: float) -> None:
+def test_undo_after_others_continued_starts_no_member(later_s: float) -> None:
     """A1: stopped when all were MEZKCCs; then the group went to KCs. Undo would start OZKCCs beside them."""
     with scene(("orders", OLD, None), ("other", OLD, None)) as world:
         process = begin(world, move_plan(world, "orders", "all MEZKCC"))
@@ -55,7 +55,7 @@ def test_undo_after_others_went_on_starts_nobody(later_s: float) -> None:
         assert world.groups["orders"].mix.counts == {KC: 3}
 
 
-def test_undo_of_a_verified_run_beside_others_work_starts_nobody() -> None:
+def test_undo_of_a_verified_run_beside_others_work_starts_no_member() -> None:
     """A1, within the validity of its approval."""
     with scene(("orders", OLD, None)) as world:
         process = begin(world, move_plan(world, "orders", "all MEZKCC"))
@@ -66,7 +66,7 @@ def test_undo_of_a_verified_run_beside_others_work_starts_nobody() -> None:
         assert world.groups["orders"].mix.counts == {KC: 3}
 
 
-def test_undo_of_a_verified_run_is_done_where_nobody_came_between() -> None:
+def test_undo_of_a_verified_run_is_done_where_no_one_came_between() -> None:
     with scene(("orders", OLD, None)) as world:
         process = begin(world, move_plan(world, "orders", "all KC"))
         process.work("act")
@@ -78,7 +78,7 @@ def test_undo_of_a_verified_run_is_done_where_nobody_came_between() -> None:
 
 
 @pytest.mark.parametrize("seed", range(8))
-def test_a_plan_whose_parameters_say_something_else_writes_nothing(seed: int) -> None:
+def test_a_plan_with_other_parameters_writes_nothing(seed: int) -> None:
     """A3."""
     with scene(("orders", ENABLED, None), ("other", ENABLED, None)) as world:
         world.rng.seed(seed)
@@ -103,7 +103,7 @@ def test_a_step_that_acts_on_another_group_writes_nothing() -> None:
 
 
 @pytest.mark.parametrize(("old", "new"), [(KC, OZKCC), (OZKCC, KC)])
-def test_a_plan_of_a_mix_that_reads_twice_starts_nobody(old: str, new: str) -> None:
+def test_a_plan_of_a_mix_that_reads_twice_starts_no_member(old: str, new: str) -> None:
     """Consistent with itself, approved, and senseless: old consumers and plain Kafka consumers are never beside."""
     with scene(("orders", (old,) * 3, KAFKA if old == KC else None)) as world:
         plan = move_plan(world, "orders", "all MEZKCC")
@@ -119,7 +119,7 @@ def test_a_plan_of_a_mix_that_reads_twice_starts_nobody(old: str, new: str) -> N
 
 
 @pytest.mark.parametrize("name", ["reset-password", "auth.secret", "rotate-credentials", "user_api-key"])
-def test_a_name_like_a_secret_keeps_nobody_from_the_exit(name: str) -> None:
+def test_a_name_like_a_secret_prevents_no_exit(name: str) -> None:
     """B4: all back at once, of groups with any name; and a way there whose evidence names it."""
     with scene((name, ENABLED, None), ("other", ENABLED, None)) as world:
         there = begin(world, toggle_plan(world, KAFKA, name, "other"))
@@ -132,7 +132,7 @@ def test_a_name_like_a_secret_keeps_nobody_from_the_exit(name: str) -> None:
 
 
 @pytest.mark.parametrize("manner", [Manner.SLOW, Manner.FAILS_LATE])
-def test_nothing_is_undone_while_somebody_may_still_do_it(manner: Manner) -> None:
+def test_nothing_is_undone_while_another_client_may_still_do_it(manner: Manner) -> None:
     """B8: a person was asked and took long; the counts look as before."""
     with scene(("orders", OLD, None)) as world:
         process = begin(world, move_plan(world, "orders", "canary MEZKCC"))
@@ -150,7 +150,7 @@ def test_nothing_is_undone_while_somebody_may_still_do_it(manner: Manner) -> Non
 
 
 @pytest.mark.parametrize("move", [moves.stops, moves.ends_session, moves.expires, moves.interrupts])
-def test_an_order_that_was_given_is_told_however_the_waiting_ends(move: moves.Move) -> None:
+def test_an_order_that_was_given_is_reported_however_the_waiting_ends(move: moves.Move) -> None:
     with scene(("orders", OLD, None)) as world:
         process = begin(world, move_plan(world, "orders", "canary MEZKCC"))
         world.manners = (Manner.SLOW,)
@@ -171,7 +171,7 @@ def test_an_order_is_not_given_twice_while_the_first_is_open() -> None:
         again.work("resume", world.approve(record(process).plan))
 
 
-def test_an_order_that_another_hand_carried_out_is_called_off_first() -> None:
+def test_an_order_that_another_tool_executed_is_called_off_first() -> None:
     """Whoever was asked may still start one: resumed, the run continues to its next order after that is called off."""
     with scene(("orders", OLD, None)) as world:
         process = begin(world, move_plan(world, "orders", "all MEZKCC"))
@@ -184,7 +184,7 @@ def test_an_order_that_another_hand_carried_out_is_called_off_first() -> None:
 
 
 @pytest.mark.parametrize("nth", range(1, 14))
-def test_who_came_while_offsets_were_raised_is_seen(nth: int) -> None:
+def test_a_member_that_came_while_offsets_were_raised_is_seen(nth: int) -> None:
     """Raising takes a request and more per partition; nobody is started beside a KC that came meanwhile."""
 
     def adds(world: ContestedCluster, process, rng) -> None:
@@ -196,7 +196,7 @@ def test_who_came_while_offsets_were_raised_is_seen(nth: int) -> None:
         process.work("act")
 
 
-def test_the_way_back_replaces_whom_the_run_had_started_and_nobody_else() -> None:
+def test_the_undo_replaces_whom_the_run_had_started_and_no_other_client() -> None:
     """Also of an order that was executed and told as failed: who was there before the run stays."""
 
     def fails(world: ContestedCluster, process, rng) -> None:
@@ -226,7 +226,7 @@ def test_nothing_is_written_after_the_approval_ran_out(nth: int) -> None:
 
 @pytest.mark.parametrize("at", ["get /consumers/orders/migration/mode", "examine orders"])
 @pytest.mark.parametrize("nth", range(1, 6))
-def test_another_hands_toggle_is_not_taken_back(at: str, nth: int) -> None:
+def test_another_tools_toggle_is_not_undone(at: str, nth: int) -> None:
     """C11: somebody set it to the same, at any point of the run; it is theirs."""
 
     def toggles(world: ContestedCluster, process, rng) -> None:
@@ -244,7 +244,7 @@ def test_another_hands_toggle_is_not_taken_back(at: str, nth: int) -> None:
 
 @pytest.mark.parametrize("end", [moves.kills, moves.interrupts, moves.ends_session])
 @pytest.mark.parametrize("mode", [None, ZOOKEEPER])
-def test_a_toggle_that_was_written_before_a_crash_is_taken_back(mode: str | None, end: moves.Move) -> None:
+def test_a_toggle_that_was_written_before_a_crash_is_undone(mode: str | None, end: moves.Move) -> None:
     """It was written and not read back: only what was noted before the write shows that it is this run's."""
     with scene(("orders", ENABLED, mode)) as world:
         process = begin(world, move_plan(world, "orders", "Kafka coordination"))

@@ -20,11 +20,11 @@ MOST_WALKS = 5_000
 """The first walks on which a mistake shows end the search."""
 
 
-def test_no_way_back_leaves_a_cluster_that_nobody_controls():
+def test_no_rollback_leaves_a_cluster_without_a_controller():
     assert list(wrongs(range(N_WALKS))) == []
 
 
-def test_ways_back_are_run_from_every_moment_of_the_copy():
+def test_rollbacks_are_run_from_every_moment_of_the_copy():
     began = [(world.phase, roll_back(world)) for world in map(ContestedMove, range(N_WALKS))]
     assert {phase for phase, is_run in began if is_run} >= {"waiting", "aborted", "dual write"}
     assert ("copying", False) in began

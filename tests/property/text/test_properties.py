@@ -10,7 +10,7 @@ TEXT = st.text(st.characters(codec="utf-8"), max_size=20)
 
 
 @given(st.dictionaries(TEXT.filter(bool), TEXT, max_size=5))
-def test_what_was_written_is_read_again(settings):
+def test_a_file_that_was_written_is_read_again(settings):
     assert parse_properties(render_properties(settings)) == settings
 
 

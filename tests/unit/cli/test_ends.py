@@ -172,7 +172,7 @@ def test_a_failed_run_offers_an_undo_only_after_a_write_was_attempted(tmp_path, 
     assert (f"undo: offramp undo {world.folder.name}" in capfd.readouterr().err) == offered
 
 
-def test_a_question_that_nobody_answers_is_one_line(monkeypatch, capfd, tmp_path):
+def test_a_question_that_no_one_answers_is_one_line(monkeypatch, capfd, tmp_path):
     operations = ToyOperations(ToyGroup(), tmp_path, lambda sentence: None, None)
     plan = operations.make_plan(GroupPlanRequest(GROUP, "all MEZKCC", soak_s=0.1, min_stable_s=0.0, observe_s=0.0))
     find_open(monkeypatch, operations)
@@ -232,7 +232,7 @@ def test_plans_are_listed_with_what_became_of_them(tmp_path):
 
 
 @pytest.mark.parametrize("verb", ["runs", "verify"])
-def test_a_run_that_is_not_there_says_what_is(tmp_path, verb):
+def test_a_missing_run_is_an_error_that_lists_the_runs(tmp_path, verb):
     world = ModelRun(tmp_path)
     with_plan(world.folder.parent)
     controls = "".join(hostile.CONTROLS)

@@ -43,7 +43,7 @@ def pages_of(readings: ToyReadings) -> tuple[list[dict[str, dict[tuple[str, ...]
     return [samples(page.text.decode(), parse_text) for page in pages], slept
 
 
-def test_a_look_that_fails_is_told_and_counted_and_the_figures_stay(capsys):
+def test_an_observation_that_fails_is_reported_and_counted_and_the_figures_stay(capsys):
     (first, failed, last), _ = pages_of(ToyReadings(10, "no broker answers", 20))
     assert [page["offramp_failed_looks_total"][()] for page in (first, failed, last)] == [0, 1, 1]
     assert [page["offramp_looks_total"][()] for page in (first, failed, last)] == [1, 1, 2]
@@ -55,7 +55,7 @@ def test_a_look_that_fails_is_told_and_counted_and_the_figures_stay(capsys):
     assert capsys.readouterr().err == told
 
 
-def test_lags_in_time_that_could_not_be_read_are_said_at_each_look_and_counted(capsys):
+def test_lags_in_time_that_could_not_be_read_are_reported_at_each_observation_and_counted(capsys):
     rows = pl.DataFrame([row()]).with_columns(error=pl.lit("broker 1 does not answer"))
     found = replace(reading([row()]), unknown_times=rows)
     readings = SimpleNamespace(take=lambda: found)
@@ -77,7 +77,7 @@ def test_lags_in_time_that_could_not_be_read_are_said_at_each_look_and_counted(c
         replace(found, error="no broker answers").verify_times()
 
 
-def test_looks_are_rarer_where_they_cost_more_than_the_budget():
+def test_observations_are_rarer_where_they_cost_more_than_the_budget():
     pages, slept = pages_of(ToyReadings(10, 1200, 10))
     assert [page["offramp_look_interval_seconds"][()] for page in pages] == [60, 120, 60]
     assert [round(each) for each in slept] == [60, 120, 60]
@@ -94,7 +94,7 @@ def test_looks_are_rarer_where_they_cost_more_than_the_budget():
         (["--limit", "-1"], "Invalid value for '--limit'"),
     ],
 )
-def test_what_cant_be_meant_is_one_error(words, told, tmp_path):
+def test_an_impossible_argument_is_one_error(words, told, tmp_path):
     ended = CliRunner().invoke(app, ["export", *words, "--profile-file", str(tmp_path / "none.toml")])
     assert ended.exit_code in (2, 3)
     assert told in ended.stderr or (told == "can't be used" and "none.toml" in ended.stderr)

@@ -12,7 +12,7 @@ def incident(number: int, minutes: int) -> dict[str, object]:
     return {"group_id": f"g{number}", "store": "kafka", "since_ms": since, "until_ms": until, **why}
 
 
-def test_few_incidents_are_all_told_in_order_of_time():
+def test_few_incidents_are_all_reported_in_order_of_time():
     assert list(history._incidents([])) == []
     lines = list(history._incidents([incident(0, 5), incident(1, 50)]))
     assert lines == [
@@ -21,7 +21,7 @@ def test_few_incidents_are_all_told_in_order_of_time():
     ]
 
 
-def test_of_many_the_longest_are_told():
+def test_the_longest_of_many_are_reported():
     *lines, last = history._incidents([incident(number, 1 + number % 5) for number in range(1000)])
     assert [line.split()[-8] for line in lines] == [f"g{number}" for number in range(4, 104, 5)]
     assert last == "These are the 20 longest of 1,000 incidents; the report has all."

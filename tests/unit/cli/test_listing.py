@@ -198,7 +198,7 @@ def test_csv_and_parquet_hold_every_row_exactly(tmp_path):
     assert pl.read_parquet(tmp_path / "lag.parquet").to_dicts() == wanted
 
 
-def test_a_terminal_shows_the_worst_and_says_how_to_get_the_others():
+def test_a_terminal_shows_the_worst_and_reports_how_to_get_the_rest():
     rows = pl.DataFrame({"group_id": [f"g{number}" for number in range(60)], "lag": range(60, 0, -1)})
     with redirect_stdout(Screen()) as screen:
         Listing().print(rows)
@@ -220,7 +220,7 @@ def test_groups_are_counted_by_what_they_need_also_those_that_are_not_shown(caps
     assert len(json.loads(capsys.readouterr().out)) == 1501
 
 
-def test_what_is_longer_than_the_screen_goes_to_a_pager(monkeypatch):
+def test_a_long_listing_goes_to_a_pager(monkeypatch):
     pages = []
     monkeypatch.setattr("pydoc.pager", pages.append)  # The real one is chosen once in a process, by its streams.
     monkeypatch.setattr("sys.stdin", Screen())
@@ -280,7 +280,7 @@ def test_rows_are_handed_on_in_one_way():
 
 
 @pytest.mark.parametrize("width", [60, 80, 120])
-def test_what_a_row_is_about_and_its_lag_stay_where_the_terminal_is_narrow(width):
+def test_the_subject_of_a_row_and_its_lag_stay_on_a_narrow_terminal(width):
     words = ("group_id", "attention", "stage", "effective_mode", "kafka_state")
     numbers = ("n_members", "n_idle", "n_partitions", "lag", "zookeeper_lag", "kafka_lag", "n_findings", "n_blockers")
     row = ["order-fulfilment", "–", "Kafka coordination", "kafka", "Stable", "2", "0", "18", "0", "0", "0", "0", "1"]
@@ -290,7 +290,7 @@ def test_what_a_row_is_about_and_its_lag_stay_where_the_terminal_is_narrow(width
     assert set(head.split()) | set(dropped) == set(columns)
 
 
-def test_what_a_listing_can_spare_goes_before_what_was_asked_for():
+def test_dispensable_columns_go_before_requested_ones():
     columns = {"group_id": False, "lag": True, "store": False, "closed_in": False}
     (head, *_), dropped = table_lines(columns, [["orders", "3851", "kafka", "never at this rate"]], 38, ["store"])
     assert head.split() == ["group_id", "lag", "closed_in"]
@@ -334,7 +334,7 @@ def fleet(observe):
     observe(lambda cluster: troubled(60))
 
 
-def test_readiness_shows_first_who_needs_somebody(fleet):
+def test_readiness_shows_groups_that_need_attention_first(fleet):
     rows = json.loads(told("readiness", "--json"))
     assert [row["group_id"] for row in rows[:2]] == ["z-mixed", "b-late"]
     assert rows[2]["group_id"] == "a-000"
@@ -342,7 +342,7 @@ def test_readiness_shows_first_who_needs_somebody(fleet):
     assert [each["blocker"] for each in rows[0]["blockers"]] == ["unsafe_mix"]
 
 
-def test_the_blockers_told_are_those_of_the_rows_that_are_shown(fleet):
+def test_the_blockers_reported_are_those_of_the_rows_that_are_shown(fleet):
     whole = told("readiness").splitlines()
     bullets = [line for line in whole if line.startswith("•")]
     assert [line.split(":")[0] for line in bullets] == ["• Group z-mixed", "• Group b-late"]
@@ -353,7 +353,7 @@ def test_the_blockers_told_are_those_of_the_rows_that_are_shown(fleet):
     assert [line for line in by_name if line.startswith("•")] == bullets[::-1]
 
 
-def test_a_terminal_says_that_there_is_no_row():
+def test_a_terminal_reports_that_there_is_no_row():
     with redirect_stdout(Screen()) as screen:
         Listing().print(pl.DataFrame({"group_id": [], "finding": []}))
     assert screen.getvalue().splitlines()[1:] == ["no row"]
@@ -368,13 +368,13 @@ def test_in_a_pipe_no_name_wraps_and_no_column_goes(monkeypatch, capsys):
     assert (member in row, heading.split()[2:]) == (True, names)
 
 
-def test_what_is_left_over_comes_after_the_lag_that_counts():
+def test_left_over_offsets_come_after_the_lag_that_counts():
     rows = pl.DataFrame({"store": ["kafka", "zookeeper", "zookeeper"], "lag": [900, None, 5]})
     rows = rows.with_columns(is_stale=pl.col("store") == "kafka")
     assert worst_first.most_behind(rows, "store")["lag"].to_list() == [5, None, 900]
 
 
-def test_a_terminal_shows_who_needs_somebody(fleet):
+def test_a_terminal_shows_groups_that_need_attention(fleet):
     plain = dict.fromkeys(("sort", "where", "parquet")) | dict.fromkeys(("everything", "as_json", "as_csv"), False)
     with redirect_stdout(Screen()) as screen:
         verbs.readiness(profile=None, profile_file=None, group=None, pattern=".*", **plain)
@@ -396,7 +396,7 @@ def test_ownership_shows_the_worst_findings_first(fleet):
     assert [FINDINGS.index(row["finding"]) for row in data] == sorted(FINDINGS.index(row["finding"]) for row in data)
 
 
-def test_of_one_group_the_partitions_with_a_finding_come_first_and_only_theirs_are_told(fleet):
+def test_partitions_of_one_group_with_a_finding_come_first_and_only_their_findings_are_reported(fleet):
     rows = json.loads(told("ownership", "-g", "b-late", "--json"))
     assert [row["partition"] for row in rows] == [10, 11, *range(10)]
     text = told("ownership", "-g", "b-late", "--where", "partition = 11")
@@ -405,12 +405,12 @@ def test_of_one_group_the_partitions_with_a_finding_come_first_and_only_theirs_a
     ]
 
 
-def test_of_one_group_the_partitions_with_the_most_lag_come_first():
+def test_partitions_of_one_group_with_the_most_lag_come_first():
     lags = [row["lag"] for row in json.loads(told("lag", "-g", "orders", "--json"))]
     assert lags == sorted(lags, reverse=True)
 
 
-def test_every_kind_has_its_place_in_the_order_of_what_hurts():
+def test_every_kind_has_its_place_in_the_order_of_attention():
     """One that is missing would come last."""
     for module, known in ((findings, FINDINGS), (blocking, BLOCKERS)):
         named = re.findall(r'"(\w+)": _\w+\(\)', inspect.getsource(module))

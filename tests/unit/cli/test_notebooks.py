@@ -59,7 +59,7 @@ def test_force_replaces_what_differs_and_nothing_else(folder):
 
 
 @pytest.mark.parametrize("content", [b"", b"{", b"[]", b'{"cells": [3]}', b"\xff"])
-def test_what_is_no_notebook_differs(folder, content):
+def test_a_file_that_is_no_notebook_differs(folder, content):
     (folder / EDITED).write_bytes(content)
     assert copied(folder)[EDITED] is Copied.DIFFERS
     assert (folder / EDITED).read_bytes() == content

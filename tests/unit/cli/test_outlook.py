@@ -50,7 +50,7 @@ ROW = {
         ({"is_never_closed": None}, None, "59 min – 2 h 1 min by size"),
     ],
 )
-def test_brackets_are_rounded_outwards_and_never_is_said(changes: dict[str, Any], closed: str, deleted: str) -> None:
+def test_brackets_are_rounded_outwards_and_never_is_shown(changes: dict[str, Any], closed: str, deleted: str) -> None:
     (row,) = _in_words(pl.DataFrame([ROW | changes])).to_dicts()
     assert (row["closed_in"], row["unread_deleted_in"]) == (closed, deleted)
     assert (row["may_pause"], row["read_per_s"], row["written_per_s"]) == ("1 min 30 s", "1,234.6", None)

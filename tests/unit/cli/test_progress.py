@@ -51,14 +51,14 @@ def replaced(monkeypatch, stand_ins: dict[str, Callable[..., Any]]) -> None:
         monkeypatch.setattr(name, stand_in)
 
 
-def test_a_long_wait_is_told_and_its_line_goes():
+def test_a_long_wait_is_reported_and_its_line_goes():
     with redirect_stderr(Screen()) as screen, progress.waiting("reading\x1b[2J"):
         wait_until(lambda: " s" in screen.getvalue(), "its line", 10)
     assert re.match(r"\rreading\\x1b\[2J … \d+ s", screen.getvalue())
     assert screen.getvalue().endswith("\r\x1b[K")
 
 
-def test_how_far_it_is_is_told():
+def test_progress_is_reported():
     with redirect_stderr(Screen()) as screen, progress.waiting("reading") as at:
         at("cell 3 of 9\x1b[2J")
         # The first line may come before what it is at.
@@ -66,14 +66,14 @@ def test_how_far_it_is_is_told():
         wait_until(lambda: line.search(screen.getvalue()), "its line", 10)
 
 
-def test_nobody_looks_nothing_is_told():
+def test_nothing_is_reported_without_a_terminal():
     before = threading.active_count()
     with redirect_stderr(io.StringIO()) as told, progress.waiting("reading"):
         assert threading.active_count() == before
     assert told.getvalue() == ""
 
 
-def test_a_report_that_takes_long_says_so(monkeypatch, tmp_path, profile):
+def test_a_report_that_takes_long_reports_it(monkeypatch, tmp_path, profile):
     screen = Screen()
 
     def made(*_):
@@ -205,7 +205,7 @@ def stand_in(monkeypatch, profile):
 
 
 @pytest.mark.parametrize("words", SLOW)
-def test_a_verb_that_takes_long_says_so(words, stand_in, monkeypatch):
+def test_a_verb_that_takes_long_reports_it(words, stand_in, monkeypatch):
     screen = Screen()
     module, _, name = SLOW[words].partition(":")
     replaced(monkeypatch, {f"{module}.{name}": _slowed(screen)})
@@ -245,7 +245,7 @@ def test_a_server_that_restarts_is_waited_for_by_runs_alone(words, profile, monk
     assert asked == [words in PATIENT]
 
 
-def test_what_is_printed_meanwhile_has_a_line_of_its_own(capsys):
+def test_output_meanwhile_has_a_line_of_its_own(capsys):
     with redirect_stderr(Screen()) as screen, progress.waiting("compacting"):
         wait_until(lambda: " s" in screen.getvalue(), "its line", 10)
         terminal.say("2026-11-22")

@@ -175,7 +175,7 @@ def test_only_a_rehearsal_loads_the_lab():
 
 
 @pytest.mark.parametrize("verbs", [main.VERBS, plan.VERBS], ids=["offramp", "plan"])
-def test_a_verb_says_what_its_line_says(verbs):
+def test_a_verb_prints_its_own_line(verbs):
     group = get_command(app if verbs is main.VERBS else plan.app)
     for name, verb in verbs.items():
         command = group.get_command(None, name)

@@ -72,7 +72,7 @@ class CountedLooks(Polls):
         return super().take_evenly(n_looks, over_s, self.waits.append, lambda: 100.0 + sum(self.waits))
 
 
-def test_looks_are_spread_over_the_time():
+def test_observations_are_spread_over_the_time():
     looks = CountedLooks()
     assert looks.take_evenly(4, 30) == 4
     assert looks.waits == [0, 10, 10, 10]
@@ -82,7 +82,7 @@ def test_looks_are_spread_over_the_time():
             looks.take_evenly(number, 30)
 
 
-def test_looks_are_judged_by_what_moved_between_them():
+def test_observations_are_judged_by_what_moved_between_them():
     """An offset that could not be read at an observation is no commit, and does not make the next one."""
     looks = [
         look(0, stopped=500, moving=500, unread=500),
@@ -124,7 +124,7 @@ def seen(*groups: str, n_looks: int = 4) -> list[pl.DataFrame]:
     return [look(10_000 * at, **{group: FOUR_LOOKS[group][at] for group in groups}) for at in range(n_looks)]
 
 
-def test_who_is_at_risk_comes_first():
+def test_groups_at_risk_come_first():
     rows = shown(seen(*FOUR_LOOKS))
     assert rows.select("group_id", "trend").rows() == [
         ("dead", "standing"),
@@ -149,7 +149,7 @@ def test_a_busy_group_that_keeps_up_is_no_alarm():
     assert (row["trend"], row["lag_per_s"] > 0) == ("steady", True)
 
 
-def test_what_an_offset_that_was_set_back_left_is_read_and_does_not_grow():
+def test_the_rest_of_an_offset_that_was_set_back_is_read_and_does_not_grow():
     of_late = GroupTrends()
     for each in seen("set-back"):
         (group,) = of_late.add(each).to_dicts()
@@ -159,14 +159,14 @@ def test_what_an_offset_that_was_set_back_left_is_read_and_does_not_grow():
 
 
 @pytest.mark.parametrize("n_looks", [2, 3])
-def test_before_the_fourth_look_nothing_grows_or_closes(n_looks):
+def test_before_the_fourth_observation_nothing_grows_or_closes(n_looks):
     rows = shown(seen("slow", "quick", "dead", "idle", n_looks=n_looks))
     assert dict(rows.select("group_id", "trend").iter_rows()) == {
         "slow": "unknown", "quick": "unknown", "dead": "standing", "idle": "caught up",
     }  # fmt: skip
 
 
-def test_one_look_tells_no_rate():
+def test_one_observation_has_no_rate():
     (row,) = shown([look(0, slow=500)]).to_dicts()
     assert (row["lag"], row["trend"], row["lag_per_s"]) == (500, "unknown", None)
 
@@ -176,7 +176,7 @@ def test_a_group_that_came_later_and_one_that_went():
     assert rows.select("group_id", "trend", "of_late").rows() == [("new", "unknown", "█")]
 
 
-def test_without_a_commit_there_is_no_lag_in_the_line_of_late():
+def test_without_a_commit_there_is_no_lag_in_the_line_of_polls():
     """A sum over nothing is 0 in polars."""
     nothing = look(0, g=None).with_columns(has_no_commit=True)
     assert shown([nothing])["of_late"].to_list() == ["·"]
@@ -211,7 +211,7 @@ def snapshot_at(committed: int, end: int) -> Snapshot[pl.DataFrame]:
     )
 
 
-def test_it_says_what_a_look_costs(observe, capsys):
+def test_it_reports_what_an_observation_costs(observe, capsys):
     looks = [snapshot_at(committed, 1000 + 100 * at) for at, committed in enumerate(FOUR_LOOKS["slow"])]
     cluster = SimpleNamespace(n_sent=(0, 0), broker_client=SEEING.broker_client)
 
@@ -243,7 +243,7 @@ def test_it_says_what_a_look_costs(observe, capsys):
         "consume --wait-for-topics",
     ],
 )
-def test_what_nobody_can_wait_for_is_refused(verb, value):
+def test_an_endless_wait_is_refused(verb, value):
     """``nan`` is in every range, and asked the cluster repeatedly without a pause."""
     ended = CliRunner().invoke(app, [*verb.split(), value])
     assert ended.exit_code == 2

@@ -26,7 +26,7 @@ def test_a_level_is_known_once_the_log_was_read(levels, epoch, expected):
     assert finalized_level(told) == expected
 
 
-def test_where_nobody_listens_no_node_runs_and_one_that_does_not_answer_may():
+def test_a_node_that_nothing_listens_for_does_not_run_and_a_silent_one_may():
     """A node is a row with its error, whatever its host does; only a refused connection says that none runs."""
     with socket.socket() as kept, socket.create_server(("127.0.0.1", 0)) as mute:
         kept.bind(("127.0.0.1", 0))  # And does not listen: no other operator or tool gets the port meanwhile.

@@ -56,7 +56,7 @@ def test_wildcards_match_whole_names_and_no_internal_topic(pattern, regex, topic
         (b'{"version":1,"subscription":{"(":2},"pattern":"white_list"}', "can't be resolved"),
     ],
 )
-def test_what_other_members_can_not_live_with(data, said):
+def test_values_that_other_members_can_not_use_are_refused(data, said):
     registration = parse_registration(data)
     assert said in registration.problem
     assert set(registration.topics(TOPICS)) <= {"t1"}
@@ -81,7 +81,7 @@ def test_a_pattern_that_backtracks_is_matched_in_linear_time() -> None:
 
 
 @pytest.mark.parametrize("regex", ["(?!x).*", "(a)\\\\1", "a*+", "[a-z&&[^b]]", "[a-z[0-9]]", "a)|(b"])
-def test_what_re2_does_not_know_is_the_registrations_problem(regex: str) -> None:
+def test_a_pattern_unknown_to_re2_is_the_registrations_problem(regex: str) -> None:
     payload = '{"version":1,"pattern":"black_list","subscription":{"REGEX":1}}'.replace("REGEX", regex)
     registration = parse_registration(payload.encode())
     assert "can't be resolved here" in str(registration.problem)

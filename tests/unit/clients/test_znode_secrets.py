@@ -65,7 +65,7 @@ def test_nothing_of_another_application_is_kept(path):
 
 
 @pytest.mark.parametrize("path", [each for each in STRANGERS if each not in CHROOTED])
-def test_where_a_chroot_may_be_anywhere_what_looks_like_a_secret_is_withheld(path):
+def test_if_a_chroot_may_be_anywhere_what_resembles_a_secret_is_redacted(path):
     assert both(path, b"password=hunter2") == b"password=***"
 
 

@@ -49,7 +49,7 @@ def test_through_a_pipe_a_record_is_taken_when_it_was_read(pipe: tuple[IO[bytes]
 
 
 @pytest.mark.parametrize("n_read", [0, 3])
-def test_what_its_reader_left_in_a_pipe_is_not_taken(pipe: tuple[IO[bytes], IO[bytes]], n_read: int) -> None:
+def test_records_left_in_a_pipe_are_not_taken(pipe: tuple[IO[bytes], IO[bytes]], n_read: int) -> None:
     reader, writer = pipe
     records = HandOver(writer, as_text, None)
     answers: list[bool] = []
@@ -143,7 +143,7 @@ def test_a_note_is_whole_or_not_there(tmp_path: Path) -> None:
     assert (tmp_path / "notes").read_bytes() == b"before\n"
 
 
-def test_events_that_can_not_be_written_are_told_once_and_raise_nothing() -> None:
+def test_events_that_can_not_be_written_are_reported_once_and_raise_nothing() -> None:
     failures: list[str] = []
     with open("/dev/full", "wb", buffering=0) as full:
         events = Events(full, lambda error: failures.append(str(error)))

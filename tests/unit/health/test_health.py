@@ -45,7 +45,7 @@ def test_an_offset_that_does_not_move_is_one_commit():
     assert seen(committed((5, 0, None, None), (5, 1, None, None), (8, 2, None, None))) == [(5, 0), (8, 2)]
 
 
-def test_a_store_that_tells_the_time_shows_each_commit():
+def test_a_store_that_reports_the_time_shows_each_commit():
     rows = committed((5, 0, -0.5, None), (5, 1, -0.5, None), (5, 2, 1.5, None))
     assert seen(rows) == [(5, -0.5), (5, 1.5)]
 
@@ -75,7 +75,7 @@ def test_from_a_history_to_a_verdict():
     assert found["status"].to_list() == ["WARN", "WARN", "STOP"]
 
 
-def test_of_a_topic_with_holes_an_age_has_no_lower_bound():
+def test_an_age_in_a_topic_with_holes_has_no_lower_bound():
     """Offset 90 of the ledger is a transaction's marker: the next record came at minute 9, nobody was a minute late."""
     times = {"snapshot_id": [f"s{at}" for at in range(11)], "observed_at": [minute(at) for at in range(11)]}
     logs = pl.concat(
@@ -112,7 +112,7 @@ def test_partitions_that_have_no_age_are_not_called_known():
     assert health.verify_outlook(rows.tail(2)).startswith("Outlook: 0 partitions, all known. Not counted: 1 partition ")
 
 
-def test_looks_from_before_the_clock_was_set_back_do_not_count():
+def test_observations_from_before_the_clock_was_set_back_do_not_count():
     """The last observation is the one that was taken last, though its time is not the latest."""
     looks = pl.DataFrame({"at_ms": [1000, 1000, 61_000, 61_000, 31_000, 31_000, 41_000, 41_000], "n": range(8)})
     assert health._by_one_clock(looks)["n"].to_list() == [4, 5, 6, 7]

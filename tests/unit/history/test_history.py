@@ -21,7 +21,7 @@ Caused by: java.io.IOException: No space left on device
 @pytest.mark.parametrize(
     ("said", "why"), [(FULL, "No space left on device"), ("It is read-only\nat x", "It is read-only")]
 )
-def test_what_spark_says_of_a_write_is_one_sentence(said, why):
+def test_an_error_of_spark_about_a_write_is_one_sentence(said, why):
     class Full(History):
         def __init__(self):
             self._store = SimpleNamespace(folder="/lake")

@@ -59,7 +59,7 @@ def test_one_that_moves_while_it_is_watched_is_well_by_any_clock(watch):
     assert findings(seen) == []
 
 
-def test_one_that_does_not_move_for_as_long_as_it_is_watched_stands_still_by_any_clock(watch):
+def test_a_checkpoint_that_does_not_move_while_it_is_watched_is_stalled_by_any_clock(watch):
     behind = replace(SOUND, control=control(read_at=AT - timedelta(hours=1)))
     for facts in (SOUND, AHEAD, behind):
         seen = watch(Moving(79), facts)
@@ -80,7 +80,7 @@ def test_a_quorum_that_writes_nothing_is_not_asked_to_move(watch):
 @pytest.mark.parametrize(
     "facts", [WAITING, replace(SOUND, zk_state="POST_MIGRATION"), replace(SOUND, behind=2 * SILENT)]
 )
-def test_only_dual_write_that_may_go_on_is_watched(facts: Facts):
+def test_only_dual_write_that_may_continue_is_watched(facts: Facts):
     zookeeper = Moving(79)
     assert watched(zookeeper, facts) == facts
     assert zookeeper.asked == []
@@ -88,7 +88,7 @@ def test_only_dual_write_that_may_go_on_is_watched(facts: Facts):
 
 
 @pytest.mark.parametrize(("moved_to", "is_late"), [(99, False), (50, True)])
-def test_what_the_log_tells_is_no_older_than_the_read_of_the_log(moved_to, is_late):
+def test_figures_of_the_log_are_no_older_than_the_read_of_the_log(moved_to, is_late):
     """A record a second. Nodes that are silent, and a big log, take longer than dual write may is stalled."""
     items = pl.DataFrame({"kind": ["migration"], "value": ["MIGRATION"]})
     image = Image(migration_state=Value({}, 5))
@@ -110,13 +110,13 @@ def test_a_zookeeper_that_stops_answering_meanwhile_is_an_error_of_a_fact():
     assert (seen.control, seen.control_error) == (None, "ZooKeeper fake:1 stopped answering: TimeoutError()")
 
 
-def test_a_plan_does_not_go_on_where_zookeeper_stops_answering_while_it_is_watched():
+def test_a_plan_does_not_continue_where_zookeeper_stops_answering_while_it_is_watched():
     held = ClusterState(SOUND, {1: "host:9092"})
     with pytest.raises(ConnectError, match="could not be read: ZooKeeper fake:1 stopped answering"):
         contradictions(SimpleNamespace(zookeeper=Gone()), held)
 
 
-def test_what_a_plan_may_not_go_on_with_is_watched_too(watch):
+def test_facts_that_forbid_a_plan_are_watched_too(watch):
     held = ClusterState(AHEAD, {1: "host:9092"})
     silent, moving = (SimpleNamespace(zookeeper=Moving(offset)) for offset in (79, 80))
     assert [each.check_id for each in contradictions(silent, held, watch)] == ["P02"]

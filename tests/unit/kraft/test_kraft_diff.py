@@ -22,7 +22,7 @@ def at(checkpoint: int, until: int, verdict: str, **changed):
 
 
 @pytest.mark.parametrize(("settle_s", "n_reads", "is_clean"), [(30.0, 3, False), (0.0, 1, True)])
-def test_what_is_equal_right_after_an_election_is_read_again_until_the_leading_controller_has_synced(
+def test_values_equal_right_after_an_election_are_read_again_until_the_leading_controller_has_synced(
     settle_s, n_reads, is_clean
 ):
     """ZooKeeper is as the controller before left it: what the next one forgot, it takes out of ZooKeeper then."""
@@ -31,7 +31,7 @@ def test_what_is_equal_right_after_an_election_is_read_again_until_the_leading_c
     assert (found.n_reads, found.is_clean) == (n_reads, is_clean)
 
 
-def test_what_begins_to_differ_while_something_else_is_in_flight_is_read_until_its_verdict_is_known():
+def test_values_that_begin_to_differ_while_others_are_in_flight_are_read_until_their_verdict_is_known():
     """A value that differed in the last read alone was left in flight, without a cause, whatever time there was."""
     reads = (at(79, 82, "equal"), at(83, 90, "diverged"), at(91, 95, "diverged"))
     found = read_until_settled(30.0, *reads)

@@ -36,7 +36,7 @@ def not_begun(*controllers: NodeFact, **changed) -> KraftObservation:
     return kraft_look(**{"control": plain(), "zk_state": None, "registrations": (), "nodes": nodes, **log, **changed})
 
 
-def test_controllers_that_do_not_run_yet_are_rows_and_the_phase_is_told():
+def test_controllers_that_do_not_run_yet_are_rows_and_the_phase_is_reported():
     look = not_begun(closed(1), closed(2))
     assert look.status.describe()[2:] == [
         "Controllers c1:9093 and c2:9093 do not run: no server listens at the address. The move has not begun."
@@ -69,13 +69,13 @@ def test_a_controller_that_may_run_or_has_run_is_not_taken_for_one_that_is_to_co
         look.verify()
 
 
-def test_of_what_else_is_not_read_the_status_says_so_all_the_same():
+def test_the_status_reports_further_unread_facts_all_the_same():
     silent = node("broker", mode=None, error="no answer")
     look = not_begun(closed(1), nodes=(silent, closed(1)))
     assert look.status.unread == ["no answer"]
 
 
-def test_a_look_counts_what_its_diff_found():
+def test_an_observation_counts_what_its_diff_found():
     row = kraft_look(DIFFERING).state
     counts = (row.n_equal, row.n_expected, row.n_in_flight, row.n_diverged, row.n_unknown)
     assert counts == (2, 1, 1, 1, 1)
@@ -85,7 +85,7 @@ def test_a_look_counts_what_its_diff_found():
     )
 
 
-def test_a_status_tells_how_far_zookeeper_is_behind_only_where_it_can_be():
+def test_a_status_reports_how_far_zookeeper_is_behind_only_where_it_can_be():
     assert kraft_look().status.describe()[1].endswith("; records behind in ZooKeeper: 2.")
     waiting = kraft_look(zk_state="PRE_MIGRATION").status.describe()
     assert waiting[0] == "Cluster one: phase controllers."
@@ -93,7 +93,7 @@ def test_a_status_tells_how_far_zookeeper_is_behind_only_where_it_can_be():
     assert waiting[1].startswith("Brokers in /brokers/ids: ")
 
 
-def test_facts_have_an_age_and_times_are_told_as_all_are():
+def test_facts_have_an_age_and_times_are_reported_as_all_are():
     facts = kraft_look().status.aged_facts
     assert facts["age_s"].null_count() == 0
     (written,) = facts.filter(pl.col("fact") == "/migration written")["value"]
@@ -102,7 +102,7 @@ def test_facts_have_an_age_and_times_are_told_as_all_are():
     assert "DescribeQuorum" not in source
 
 
-def test_a_controller_that_would_finalise_is_told_in_the_line():
+def test_a_controller_that_would_finalise_is_reported_in_the_line():
     told = kraft_look(DIFFERING, nodes=(node("broker"), node("controller", has_flag=False))).line()
     assert "; alarm P01: The controller at " in told
     assert "finalises the migration at once when it is elected" in told
@@ -124,7 +124,7 @@ def test_without_a_diff_its_numbers_are_unknown_and_not_zero():
         (kraft_look(nodes=(SILENT,)), "no answer"),
     ],
 )
-def test_what_could_not_be_read_is_no_success(look, said):
+def test_an_incomplete_read_is_no_success(look, said):
     with pytest.raises(PartialRead, match=said):
         look.verify()
 
@@ -133,7 +133,7 @@ def test_all_that_was_read_verifies_even_where_stores_differ():
     assert "phase dual write" in kraft_look(diff(difference("config", "diverged"))).verify()
 
 
-def test_what_was_appended_comes_back_in_its_order(tmp_path):
+def test_appended_rows_come_back_in_their_order(tmp_path):
     kept = KraftHistory(tmp_path)
     for minutes in (2, 0, 1):
         kept.append(kraft_look(DIFFERING if minutes else None, minutes=minutes))
@@ -156,7 +156,7 @@ class CutOff(KraftHistory):
         super()._write(table, *arguments)
 
 
-def test_a_look_that_was_cut_off_is_not_loaded(tmp_path):
+def test_an_observation_that_was_cut_off_is_not_loaded(tmp_path):
     kept = KraftHistory(tmp_path)
     kept.append(kraft_look(DIFFERING))
     with pytest.raises(KeyboardInterrupt):
@@ -190,7 +190,7 @@ def test_a_damaged_file_is_named(tmp_path, held):
         kept.states("one")
 
 
-def test_no_history_says_how_to_make_one(tmp_path):
+def test_no_history_reports_how_to_make_one(tmp_path):
     with pytest.raises(HistoryError, match=r"there is no history of observations in .*: offramp kraft watch"):
         KraftHistory(tmp_path / "none").states("one")
 
@@ -201,7 +201,7 @@ def test_a_folder_that_cannot_be_written_is_named(tmp_path):
         KraftHistory(tmp_path / "file").append(kraft_look())
 
 
-def test_where_no_connection_is_made_the_nodes_are_asked_all_the_same():
+def test_if_no_connection_is_made_the_nodes_are_asked_all_the_same():
     def refuse(profile):
         raise ConnectError("none answered")
 
@@ -210,7 +210,7 @@ def test_where_no_connection_is_made_the_nodes_are_asked_all_the_same():
     assert (node.address, node.error is not None) == ("127.0.0.1:1", True)
 
 
-def test_watch_appends_each_look_and_fails_by_the_last(tmp_path, monkeypatch):
+def test_watch_appends_each_observation_and_fails_by_the_last(tmp_path, monkeypatch):
     profile = tmp_path / "offramp.toml"
     profile.write_text('[clusters.one]\nbootstrap_servers = "127.0.0.1:1"\nzookeeper_connect = "127.0.0.1:1"\n')
     looks = iter([kraft_look(), kraft_look(minutes=1), kraft_look(error="gone", minutes=2)])

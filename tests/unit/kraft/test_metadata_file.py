@@ -32,7 +32,7 @@ def file(tmp_path):
 
 
 @pytest.mark.parametrize("name", ["production", *hostile.MARKUP[:3], *hostile.CONTROLS[:3], *hostile.QUOTES[:3]])
-def test_what_was_written_is_read_again(tmp_path, name):
+def test_written_files_are_read_again(tmp_path, name):
     path, before = tmp_path / "a.save", saved_cluster(name=name)
     before.write(path)
     found = load_metadata(path)
@@ -47,7 +47,7 @@ def test_what_was_written_is_read_again(tmp_path, name):
     assert found.counts == {"znodes": 3, "partitions": 0, "acl": 1, "topic": 1}
 
 
-def test_the_checks_say_of_the_file_what_they_said_of_the_cluster(file):
+def test_the_checks_report_of_the_file_what_they_reported_of_the_cluster(file):
     before = saved_cluster()
     found = preflight_of(load_metadata(file))
     assert found.rows == judge("production", before.facts).rows
@@ -95,7 +95,7 @@ def test_a_file_that_is_there_stays_as_it_is(file):
     assert file.read_bytes() == before
 
 
-def test_where_nothing_can_be_written_it_is_said(tmp_path):
+def test_if_nothing_can_be_written_it_is_reported(tmp_path):
     with pytest.raises(InputError, match="No such file or directory"):
         saved_cluster().write(tmp_path / "nowhere" / "a.save")
 
@@ -197,7 +197,7 @@ def test_a_cluster_without_brokers_is_not_rehearsed():
         rehearse(empty)
 
 
-def test_a_full_disk_is_said_before_a_server_is_started(monkeypatch):
+def test_a_full_disk_is_reported_before_a_server_is_started(monkeypatch):
     monkeypatch.setattr(shutil, "disk_usage", lambda _: shutil._ntuple_diskusage(10**9, 10**9, 10**7))
     with pytest.raises(LabError, match=r"needs about 300 MB in .*; 9 MB are free"):
         rehearse(saved_cluster())

@@ -32,7 +32,7 @@ def row(check_id: str, severity: str, is_met: bool | None, phase: str = "control
     return Condition(check_id, severity, phase, "cluster", is_met, "A sentence.", "", "ZooKeeper")
 
 
-def test_each_file_says_itself_whose_it_is(tmp_path):
+def test_each_file_reports_itself_whose_it_is(tmp_path):
     put(tmp_path, "a/server.properties", SERVER)
     put(tmp_path, "a/meta.properties", "version=0\nbroker.id=1\ncluster.id=abc\n")
     put(tmp_path, "b/controller.properties", "process.roles=controller\nnode.id=3000\n")
@@ -43,7 +43,7 @@ def test_each_file_says_itself_whose_it_is(tmp_path):
     assert "hush-hush" not in repr(found)
 
 
-def test_of_a_file_per_mode_the_checks_take_the_earliest(tmp_path):
+def test_the_checks_take_the_earliest_of_a_file_per_mode(tmp_path):
     put(tmp_path, "broker-1.kraft.properties", "process.roles=broker\nnode.id=1\n")
     put(tmp_path, "broker-1.migration.properties", SERVER + "zookeeper.metadata.migration.enable=true\n")
     put(tmp_path, "broker-1.zookeeper.properties", SERVER)
@@ -57,7 +57,7 @@ def test_of_a_file_per_mode_the_checks_take_the_earliest(tmp_path):
     ]
 
 
-def test_what_a_file_leaves_out_is_as_the_node_itself_told(tmp_path):
+def test_settings_that_a_file_leaves_out_are_as_the_node_itself_reported(tmp_path):
     """Several log.dirs need an inter.broker.protocol.version, whose default only the node shows."""
     put(tmp_path, "broker.properties", "broker.id=1\nzookeeper.connect=zk:2181\nlog.dirs=/a,/b\n")
     node = NodeSettings(
@@ -117,7 +117,7 @@ def test_a_version_that_is_no_number_is_unknown(tmp_path, version):
     assert read_settings_folder(tmp_path).metas == [NodeMeta("meta.properties", None, None, "abc")]
 
 
-def test_what_is_no_folder_of_settings_is_refused(tmp_path):
+def test_a_folder_without_settings_is_refused(tmp_path):
     for path in (tmp_path, tmp_path / "nowhere", put(tmp_path, "a.txt", "x")):
         with pytest.raises(InputError, match="is no folder with"):
             read_settings_folder(path)
@@ -129,7 +129,7 @@ def test_what_is_no_folder_of_settings_is_refused(tmp_path):
 @pytest.mark.parametrize(
     ("held", "told"), [(b"\xff\xfe", "has no settings of a node"), (b"x" * 1_000_001, "no node's settings")]
 )
-def test_what_is_no_text_is_refused(tmp_path, held, told):
+def test_a_file_that_is_no_text_is_refused(tmp_path, held, told):
     put(tmp_path, "server.properties", held)
     with pytest.raises(InputError, match=told):
         read_settings_folder(tmp_path)
@@ -150,7 +150,7 @@ DYNAMIC = SERVER.replace("broker.id=1", "broker.id=${file:/etc/kafka/ids:id}")
 PASSWORD = SERVER.replace("hush-hush", "${file:/etc/kafka/secrets:encoder}") + "num.partitions={{ n }}\n"
 
 
-def test_what_is_filled_in_later_is_not_known(tmp_path):
+def test_a_value_that_is_filled_in_later_is_not_known(tmp_path):
     file = put(tmp_path, "server.properties", DYNAMIC)
     assert "broker.id is a placeholder" in str(lint_settings_file(file, "broker", 1, "zookeeper"))
     file = put(tmp_path, "server.properties", SERVER + "advertised.listeners=${env:LISTENERS}\n")
@@ -158,14 +158,14 @@ def test_what_is_filled_in_later_is_not_known(tmp_path):
     assert "advertised.listeners is redacted or a placeholder" in told
 
 
-def test_what_no_rule_asks_for_may_be_filled_in_later(tmp_path):
+def test_values_that_no_rule_asks_for_may_be_filled_in_later(tmp_path):
     file = put(tmp_path, "server.properties", PASSWORD)
     assert lint_settings_file(file, "broker", 1, "zookeeper") is None
     (node,) = read_settings_folder(tmp_path).settings
     assert node.secrets == {"password.encoder.secret": ""}  # Equal templates need not become equal secrets.
 
 
-def test_ready_made_files_say_what_they_lack(tmp_path):
+def test_ready_made_files_report_what_they_lack(tmp_path):
     put(tmp_path, "server.properties", SERVER)
     made = Preflight("c", [], read_settings_folder(tmp_path).settings, "3000@c:9093")
     text = made.files()["controller.migration.properties"]

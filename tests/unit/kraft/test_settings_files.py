@@ -67,7 +67,7 @@ def test_an_env_file_is_a_node():
         ("services: {web: {image: nginx}}", "has no settings of a node"),
     ],
 )
-def test_what_others_make_settings_of_is_refused_with_the_way_on(tmp_path, text, told):
+def test_files_of_other_tools_are_refused_with_what_to_do(tmp_path, text, told):
     file = tmp_path / "cluster.yaml"
     file.write_text(text)
     with pytest.raises(InputError, match=told):

@@ -25,7 +25,7 @@ def python(code: str) -> list[str]:
     return [sys.executable, "-c", code]
 
 
-def test_early_end_is_told_at_once_with_the_log(supervisor):
+def test_early_end_is_reported_at_once_with_the_log(supervisor):
     process = supervisor.start("broken", python("print('out of luck'); raise SystemExit(7)"))
     with pytest.raises(LabError, match=r"(?s)exit code 7.*out of luck"):
         process.wait_until(lambda: False, "ready", 60)
@@ -44,7 +44,7 @@ def test_stop_of_a_paused_process(supervisor):
     assert process.exit_code == -15
 
 
-def test_stubborn_process_is_killed_and_it_is_said(supervisor, capsys):
+def test_stubborn_process_is_killed_and_it_is_reported(supervisor, capsys):
     code = "import signal; signal.signal(15, signal.SIG_IGN); print('up', flush=True)\nwhile True: signal.pause()"
     process = supervisor.start("stubborn", python(code))
     process.wait_until(lambda: "up" in process.last_lines(), "up", 20)

@@ -108,7 +108,7 @@ def test_typed_parameters_are_those_of_the_step():
 
 
 @pytest.mark.parametrize("step", [step for name, step in STEPS.items() if name != "wave"])
-def test_a_group_in_the_parameters_that_nobody_sees(step):
+def test_a_group_in_the_parameters_that_no_one_sees(step):
     """Seen in a review: shown as another group's toggle, and it wrote this one's."""
     name = "groups" if "groups" in step.parameters else "group"
     other = ("bills",) if name == "groups" else "bills"
@@ -148,6 +148,6 @@ def test_plans_of_an_older_format_are_shown_and_no_more():
 
 
 @pytest.mark.parametrize("seconds", [0, -1, 1e300, float("inf"), float("nan")])
-def test_a_way_back_that_no_clock_reaches_is_none(seconds):
+def test_an_undo_limit_that_no_clock_reaches_is_none(seconds):
     with pytest.raises(PlanError, match="the time limit of an undo is"):
         make_plan(way_back_s=seconds)

@@ -14,7 +14,7 @@ from tests.unit.presentation.svg_text import drawn_texts
 @pytest.mark.parametrize("most", [1, 2, 3, 7])
 @pytest.mark.parametrize("height", [70, 520])
 @pytest.mark.parametrize("form", ["d", "~s"])
-def test_each_whole_number_is_told_once(most, height, form):
+def test_each_whole_number_is_reported_once(most, height, form):
     rows = pl.DataFrame({"at": [1, 2], "n": [0, most]})
     count = alt.Y("n:Q", title=None, axis=axes.of_counts(format=form))
     chart = alt.Chart(rows).mark_bar().encode(x=alt.X("at:N", title=None, axis=None), y=count).properties(height=height)

@@ -25,7 +25,7 @@ def test_kernels_of_two_reports_have_sockets_of_their_own():
     assert not second.exists()
 
 
-def test_it_is_told_which_cell_begins(tmp_path):
+def test_it_is_reported_which_cell_begins(tmp_path):
     cells = [new_markdown_cell("# A report"), new_code_cell("n = 1"), new_code_cell("n")]
     kernel = {"name": "python3", "language": "python", "display_name": "Python 3"}
     source = tmp_path / "source.ipynb"
@@ -65,7 +65,7 @@ def test_two_reports_at_once_have_folders_of_their_own_and_delete_none_of_the_ot
     assert not second.exists()
 
 
-def test_what_lies_behind_a_link_is_kept(tmp_path):
+def test_the_target_of_a_link_is_kept(tmp_path):
     """Moved to an archive, with a link where it was."""
     archive, output = tmp_path / "archive", tmp_path / "runs"
     for folder in (archive, output / "20261122T000000Z-orders"):

@@ -38,7 +38,7 @@ def test_production(tmp_path):
 
 
 @pytest.mark.parametrize("written", [1, 20, len(line(1)) - 2])
-def test_a_line_that_is_being_written_is_told_and_breaks_nothing(tmp_path, written):
+def test_a_line_that_is_being_written_is_reported_and_breaks_nothing(tmp_path, written):
     (tmp_path / "a.jsonl").write_text(line(0) + line(1)[:written])
     loaded = load_consumption(tmp_path, "g")
     assert loaded.records["offset"].to_list() == [0]
@@ -68,7 +68,7 @@ def test_a_whole_record_without_its_line_end_counts(tmp_path):
         line(1).rstrip() + line(2),
     ],
 )
-def test_a_malformed_line_is_told_with_its_file(tmp_path, broken):
+def test_a_malformed_line_is_reported_with_its_file(tmp_path, broken):
     (tmp_path / "a.jsonl").write_text(line(0) + broken + "\n" + line(9))
     loaded = load_consumption(tmp_path, "g")
     assert loaded.records["offset"].to_list() == [0, 9]
@@ -77,7 +77,7 @@ def test_a_malformed_line_is_told_with_its_file(tmp_path, broken):
         verify_loaded(loaded)
 
 
-def test_an_empty_folder_is_empty_and_a_missing_one_is_said(tmp_path):
+def test_an_empty_folder_is_empty_and_a_missing_one_is_reported(tmp_path):
     (tmp_path / "a.jsonl").touch()
     loaded = load_consumption(tmp_path, "g")
     assert loaded.records.is_empty()

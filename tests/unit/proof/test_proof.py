@@ -7,7 +7,7 @@ import polars as pl
 from kit.proof.verify import handed_out_of
 
 
-def test_a_record_handed_out_before_its_producer_heard_of_it_counts():
+def test_a_record_delivered_before_its_producer_heard_of_it_counts():
     produced = pl.DataFrame(
         {"topic": ["t", "t", "t"], "partition": [0, 0, 1], "offset": [7, 8, 3], "at_ms": [10, 11, 12]}
     )

@@ -93,7 +93,7 @@ def test_an_unknown_feature_level_is_not_zero():
     assert answer(replace(given, cluster=replace(given.cluster, group_version=0)), "k848_feature") == [False]
 
 
-def test_a_hidden_topic_of_the_group_is_told():
+def test_a_hidden_topic_of_the_group_is_reported():
     assert answer(facts(hidden=frozenset({"t"})), "k848_rights") == [False]
     assert answer(facts(hidden=frozenset({"other"})), "k848_rights") == [True]
 
@@ -119,7 +119,7 @@ def test_a_group_that_could_not_be_described_meets_no_check_of_its_own():
         verify_facts(given)
 
 
-def test_a_group_that_has_the_protocol_is_done_whatever_the_brokers_say():
+def test_a_group_that_has_the_protocol_is_done_whatever_the_brokers_report():
     member = replace(MEMBER, protocol="consumer", epoch=3, user_data=None)
     done = replace(GROUP, group_type="consumer", epoch=3, assignment_epoch=3, members=(member,))
     row = verdict(facts(broker(protocols="classic"), group=done), done, READY)

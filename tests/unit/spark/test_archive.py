@@ -16,7 +16,7 @@ def place(tmp_path):
     return tmp_path / "share" / "spark.jsa"
 
 
-def test_java_is_told_of_an_archive_that_is_there(place):
+def test_java_gets_an_existing_archive(place):
     assert spark_archive.java_options(place) == ()
     place.parent.mkdir()
     place.touch()

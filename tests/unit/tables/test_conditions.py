@@ -21,7 +21,7 @@ def test_each_place_that_asks_for_rules_registers_each_once_with_a_sentence():
     ("severity", "blocks"), [(ALARM, True), (BLOCK, True), (ASK, True), (WARN, False), (INFO, False)]
 )
 @pytest.mark.parametrize("is_met", [False, None])
-def test_what_is_not_met_or_unknown_blocks_by_its_severity(severity, blocks, is_met):
+def test_an_unmet_or_unknown_check_blocks_by_its_severity(severity, blocks, is_met):
     rule = Rule("x", "It holds.", severity)
     assert rule.found(is_met, "It does not.").is_blocking is blocks
     assert not rule.found(True, "It does.").is_blocking

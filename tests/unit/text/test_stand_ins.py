@@ -37,7 +37,7 @@ def test_an_enciphered_password_keeps_how_it_was_enciphered():
 
 
 @pytest.mark.parametrize("broken", ["salt=!!,stored_key=YQ==", CREDENTIAL + ",x=1", CREDENTIAL[:-4] + "many", "hush"])
-def test_what_cannot_be_parsed_cannot_be_parsed_then(broken):
+def test_an_unparsable_text_stays_unparsable(broken):
     with pytest.raises(BadValue):
         scram_value(broken)
     with pytest.raises(BadValue):
@@ -45,7 +45,7 @@ def test_what_cannot_be_parsed_cannot_be_parsed_then(broken):
 
 
 @given(st.text(min_size=40))
-def test_of_a_long_secret_nothing_but_its_structure_stays(secret):
+def test_only_the_structure_of_a_long_secret_stays(secret):
     found = stand_in(secret)
     assert len(found) == len(secret)
     kept = [new for old, new in zip(secret, found) if new == old and not new.isascii()]

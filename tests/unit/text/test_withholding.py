@@ -71,7 +71,7 @@ S = "hunter2-S3cr3t"
         (f"db_pwd={S} db-passwd={S} x", "db_pwd=*** db-passwd=*** x"),
     ],
 )
-def test_a_secret_is_withheld_and_the_rest_kept(said, kept):
+def test_a_secret_is_redacted_and_the_rest_kept(said, kept):
     found = without_secrets(said)
     assert S not in found
     assert "hunter2" not in found

@@ -52,7 +52,7 @@ def test_a_step_has_a_stretch_for_each_thing_done_to_it(runs):
     assert charts.svg(evidence.timeline(newest)).startswith("<svg")
 
 
-def test_frames_tell_what_the_journal_holds(runs):
+def test_frames_report_what_the_journal_holds(runs):
     newest = evidence.load(runs)
     outcomes = frames.outcomes(newest)
     assert outcomes["outcome"].to_list() == ["CONFIRMED"] * 6
@@ -69,7 +69,7 @@ def test_frames_tell_what_the_journal_holds(runs):
 
 
 @pytest.mark.parametrize("frame", [frames.plan, frames.dry_run, frames.differences, frames.steps, frames.outcomes])
-def test_of_nothing_there_is_an_empty_frame(frame):
+def test_an_empty_frame_has_no_rows(frame):
     assert frame(None).is_empty()
 
 

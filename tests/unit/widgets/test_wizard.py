@@ -104,7 +104,7 @@ def test_an_unknown_lag_is_no_zero(model):
     assert {row.select("td")[-1].get_text() for row in rows} == {"–"}
 
 
-def test_a_toggle_without_a_znode_and_an_unknown_assignment_are_said_in_words(model, toy):
+def test_a_toggle_without_a_znode_and_an_unknown_assignment_are_reported_in_words(model, toy):
     """A group without members follows nobody's assignment."""
     model._look = lambda group_id: replace(toy.look(group_id), effective_mode=None)
     model.refresh()
@@ -156,7 +156,7 @@ def test_the_plan_stays_in_view_while_it_runs_and_afterwards(view, model, toy):
     assert "There is no plan to approve" in text(view)
 
 
-def test_what_stages_are_called_is_spelled_out_where_it_first_stands(view):
+def test_names_of_stages_are_spelled_out_at_their_first_use(view):
     shown = text(view)
     assert shown.index("OZKCC: old ZooKeeper consumer") < shown.index("Next:")
     assert "MEZKCC: migration-enabled ZooKeeper consumer" in shown
@@ -183,13 +183,13 @@ def test_a_changed_field_voids_the_plan(view, model):
     assert button(view, "Approve this plan").disabled
 
 
-def test_numbers_that_are_not_refreshed_any_more_say_so(view, model):
+def test_numbers_that_are_not_refreshed_any_more_are_marked(view, model):
     assert "Not refreshed since" not in text(view)
     model.stop_watching()
     assert "Not refreshed since " in text(view)
 
 
-def test_what_a_person_has_to_do_is_shown_while_it_is_to_be_done(view, model, toy):
+def test_a_persons_task_is_shown_while_it_is_to_be_done(view, model, toy):
     plan = planned(view, model)
     model.typed_subject, model.typed_digest = GROUP, plan.digest[:8]
     model.approve()
@@ -208,7 +208,7 @@ def test_what_a_person_has_to_do_is_shown_while_it_is_to_be_done(view, model, to
     assert "Do this now" not in text(view)
 
 
-def test_a_part_that_cannot_be_drawn_says_so_and_ends_no_run(view, model, monkeypatch):
+def test_a_part_that_cannot_be_drawn_is_reported_and_ends_no_run(view, model, monkeypatch):
     plan = planned(view, model)
     model.typed_subject, model.typed_digest = GROUP, plan.digest[:8]
     model.approve()
@@ -223,7 +223,7 @@ def test_a_part_that_cannot_be_drawn_says_so_and_ends_no_run(view, model, monkey
     assert "✗ offramp can't draw this part because of an error in offramp: KeyError: 'partition'" in text(view)
 
 
-def test_that_a_second_person_has_to_approve_is_said_before_anybody_types(toy, tmp_path):
+def test_the_need_of_a_second_person_is_reported_before_typing(toy, tmp_path):
     model = open_toy(toy, tmp_path / "runs", needs_second=True)
     view = wizard(model)
     planned(view, model)
@@ -231,7 +231,7 @@ def test_that_a_second_person_has_to_approve_is_said_before_anybody_types(toy, t
     model.close()
 
 
-def test_what_a_run_waits_for_hides_nothing_that_a_person_has_to_do(view, model):
+def test_a_runs_wait_hides_nothing_that_a_person_has_to_do(view, model):
     model._say("Now start controller 3000.")
     model._say("Now start controller 3001.")
     model._say(Waiting("waiting for up to 300 s: no controller leads"))
@@ -241,7 +241,7 @@ def test_what_a_run_waits_for_hides_nothing_that_a_person_has_to_do(view, model)
     assert "no controller leads" not in text(view)
 
 
-def test_progress_tells_every_step_also_of_the_way_back(model, toy):
+def test_progress_reports_every_step_also_of_the_undo(model, toy):
     model.to_stage = "Kafka coordination"
     model.make_plan()
     model.wait(20)
@@ -283,7 +283,7 @@ def test_the_toggle_alone_in_both_directions(model, toy):
     assert "The toggle znode holds 'zookeeper'. The group follows ZooKeeper's assignment." in text(view)
 
 
-def test_the_ways_back_alone(model, toy):
+def test_the_rollbacks_alone(model, toy):
     toy.flavours = ["MEZKCC"] * 3
     model.refresh()
     for number in (1, 2):

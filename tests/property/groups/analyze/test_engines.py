@@ -114,7 +114,7 @@ def test_the_order_of_rows_does_not_matter(name: str, many: Rows) -> None:
     assert _sorted(ANALYSES[name](polars_frames(backwards))) == _sorted(ANALYSES[name](polars_frames(many)))
 
 
-def test_names_look_random_to_both_engines_alike(spark: SparkSession) -> None:
+def test_names_appear_random_to_both_engines_alike(spark: SparkSession) -> None:
     """Java's expressions and Rust's: line ends, letters of other scripts, digits of theirs."""
     made = ["console-consumer-1", "console-consumer-1\n", "a-0F8FAD5B-d9cb-469f-a165-70867728950e", "job-1f2e3d4c5b6a"]
     made += [

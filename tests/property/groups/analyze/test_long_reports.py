@@ -101,7 +101,7 @@ def hours_of(commits: pl.DataFrame, ends: pl.DataFrame, looks: pl.DataFrame) -> 
 
 
 @pytest.mark.parametrize("seed", range(12))
-def test_it_names_the_incidents_that_the_report_of_all_looks_names(seed: int) -> None:
+def test_it_names_the_incidents_that_the_report_of_all_observations_names(seed: int) -> None:
     commits, ends, looks = history(seed)
     hours: Any = hours_of(commits, ends, looks)
     for target, silence in RULES:

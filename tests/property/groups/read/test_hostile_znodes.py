@@ -262,7 +262,7 @@ def test_a_topic_that_may_not_be_listed_makes_its_group_unknown() -> None:
 
 
 @pytest.mark.parametrize("data", NASTY)
-def test_a_brokers_registration_may_say_anything(data: bytes) -> None:
+def test_a_brokers_registration_may_hold_anything(data: bytes) -> None:
     ids = Node(children={"0": Node(b'{"endpoints":["PLAINTEXT://a:1"]}'), "1": Node(data), "x": Node(data)})
     found = read({}, Node(children={"ids": ids}), Node(data)).brokers.sort("broker_id")
     assert found["endpoints"].to_list()[0] == ["PLAINTEXT://a:1"]

@@ -109,7 +109,7 @@ def test_each_seeded_difference_is_found_and_no_other(stores: Stores) -> None:
     assert len(found) == PER_KIND * (len(KINDS) + 2)
 
 
-def test_spark_says_the_same(spark: Any, stores: Stores) -> None:
+def test_spark_gives_the_same(spark: Any, stores: Stores) -> None:
     expected = metadata_diff(*map(pl.DataFrame, stores.tables()), CHECKPOINT)
     found = pl.DataFrame(metadata_diff(*(in_spark(spark, each) for each in stores.tables()), CHECKPOINT).toArrow())
     key = ["kind", "entity", "item"]

@@ -134,7 +134,7 @@ def rows(octets: bytes) -> list[dict[str, Any]]:
 
 
 @given(st.lists(st.tuples(st.integers(0, len(LOG) - 1), st.integers(1, 255)), min_size=1, max_size=4))
-def test_flipped_bits_are_told_and_touch_no_other_batch(flips):
+def test_flipped_bits_are_reported_and_touch_no_other_batch(flips):
     octets = bytearray(LOG)
     for at, bits in flips:
         octets[at] ^= bits
@@ -211,7 +211,7 @@ def test_an_image_does_not_depend_on_how_records_are_batched(per_batch):
     assert (row["leader"], row["leader_epoch"], row["partition_epoch"]) == (8 % 3, 9, 9)
 
 
-def test_what_is_compact_is_what_kafka_calls_so():
+def test_the_compact_form_is_the_one_of_kafka():
     """The encoder of these tests, against bytes written down manually (KIP-482)."""
     assert compact("ab") == b"\x03ab"
     assert compact(None) == b"\x00"

@@ -37,7 +37,7 @@ def several(n_snapshots: int) -> tuple[Rows, list[str]]:
     return together, groups
 
 
-def test_among_others_a_group_stands_where_it_stands_alone() -> None:
+def test_a_group_has_the_same_stage_among_others_and_alone() -> None:
     rows, groups = several(40 if IS_SOAK else 8)
     snapshot = snapshot_of(rows)
     states, unread = readable_group_states(snapshot, groups)

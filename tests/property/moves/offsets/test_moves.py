@@ -37,7 +37,7 @@ group_ids = st.text(st.characters(codec="utf-8"), min_size=1, max_size=6)
 
 
 @given(st.integers(-50, 80), OFFSETS, OFFSETS, st.none() | OFFSETS)
-def test_a_clamped_offset_is_within_its_log_and_says_why(wanted, one, other, before):
+def test_a_clamped_offset_is_within_its_log_and_reports_why(wanted, one, other, before):
     start, end = sorted((one, other))
     move = clamp(OffsetTarget(("g", "t", 0), Stored(before), wanted), start, end)
     assert start <= move.after <= end
@@ -124,7 +124,7 @@ faults = st.dictionaries(st.sampled_from(KEYS), st.sampled_from(FAULTS))
 
 
 @given(values, values, values, faults)
-def test_an_outcome_says_what_happened(there, old, new, wrong):
+def test_an_outcome_shows_what_happened(there, old, new, wrong):
     store = Store(there, wrong)
     batch = _Batch({key: Stored(old.get(key)) for key in new}, {key: Stored(offset) for key, offset in new.items()})
     outcomes = batch.carry_out(store, lambda offsets: Present({}), Permissive())
@@ -242,7 +242,7 @@ def deleting(before):
 
 
 @given(values.filter(bool), faults, st.sets(st.sampled_from(KEYS)))
-def test_what_is_deleted_comes_back_but_for_topics_that_are_gone(before, wrong, gone):
+def test_deleted_offsets_come_back_but_for_topics_that_are_gone(before, wrong, gone):
     step = deleting(before)
     assert remade(step) == step
     wrong = {key: fault for key, fault in wrong.items() if fault in ("refused", "lost before", "lost after")}

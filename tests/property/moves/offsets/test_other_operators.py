@@ -176,7 +176,7 @@ def _undone(actor: Actor, step: Step, outcomes: list[Any]) -> tuple[list[Any], b
     return [it for it in outcomes if it.item not in settled], is_over
 
 
-def test_what_another_operator_did_meanwhile_is_left_alone():
+def test_a_change_by_another_operator_meanwhile_is_left_alone():
     assert {seed: wrongs for seed in range(N_WALKS) if (wrongs := wander(seed))} == {}
 
 

@@ -87,14 +87,14 @@ WORDS = st.lists(st.sampled_from(["leader", "local ", "lead", "er", " ", "ocal",
 
 
 @given(WORDS)
-def test_what_stands_before_without_lookbehind(text):
+def test_a_text_before_is_matched_without_lookbehind(text):
     wanted = re.search(r"(?<!local )(?<!leader)Epoch", text + "Epoch") is not None
     pattern = texts.not_behind("local ", "leader") + "Epoch"
     assert pl.select(texts.has(pl.lit(text + "Epoch"), pattern)).item() == wanted
 
 
 @given(st.text("membrx ", max_size=8))
-def test_what_follows_without_lookahead(text):
+def test_a_text_after_is_matched_without_lookahead(text):
     wanted = re.search(r"id (?!member)", "id " + text) is not None
     assert pl.select(texts.has(pl.lit("id " + text), "id " + texts.not_before("member"))).item() == wanted
 
@@ -126,7 +126,7 @@ def test_columns_are_those_of_events():
     assert extract.ARROW_SCHEMA.names[: len(tables.LOG_EVENTS.schema.names)] == tables.LOG_EVENTS.schema.names
 
 
-def test_rows_that_stay_do_not_keep_the_texts_of_the_others():
+def test_rows_that_stay_do_not_keep_the_texts_of_the_rest():
     def held(rows: pl.DataFrame) -> int:
         return rows.to_arrow(compat_level=pl.CompatLevel.newest()).get_total_buffer_size()
 

@@ -68,13 +68,13 @@ if IS_SOAK:
 
 
 @pytest.mark.parametrize(("front", "before", "wrapping", "texts"), LAYOUTS.values(), ids=LAYOUTS)
-def test_each_wording_is_told(front, before, wrapping, texts):
+def test_each_wording_is_reported(front, before, wrapping, texts):
     assert wrongly_told([pasted(said, before, front, wrapping) for said in texts]) == []
 
 
 @settings(max_examples=100 if IS_SOAK else 3, deadline=None)
 @given(st.lists(lines(), min_size=40, max_size=80))
-def test_no_line_of_a_file_is_told_twice(every):
+def test_no_line_of_a_file_is_reported_twice(every):
     """A line shows the same with other lines around it: the first witness is each line alone."""
     with tempfile.TemporaryDirectory() as folder:
         log = Path(folder, "pasted.log")

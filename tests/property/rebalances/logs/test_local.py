@@ -57,7 +57,7 @@ def test_several_blocks_of_a_file_are_read_alike(spark, tmp_path, monkeypatch):
     assert len(here.events) == 600
 
 
-def test_what_is_for_spark(tmp_path):
+def test_large_input_is_read_by_spark(tmp_path):
     file = tmp_path / "app.log"
     file.write_text(log_texts.JAVA_0_11)
     assert files_here([str(file)]) == {str(file): len(log_texts.JAVA_0_11)}
@@ -101,7 +101,7 @@ def test_the_story_needs_no_spark(tmp_path):
     assert told.verify().startswith("1 file, 9 lines: 6 events")
 
 
-def test_what_a_log_says_of_a_secret_is_not_handed_on(tmp_path):
+def test_a_secret_in_a_log_is_not_passed_on(tmp_path):
     """The story is pasted into tickets; a line that nobody knows may hold anything."""
     prefix, logger = (
         "INFO [Consumer clientId=c, groupId=g]",

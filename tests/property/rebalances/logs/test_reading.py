@@ -51,7 +51,7 @@ def test_the_event_table_is_as_declared(logs):
     assert ", ".join(f"{name} {type_}" for name, type_ in logs.events.dtypes) == wanted
 
 
-def test_a_0_9_client_tells_everything_at_debug(of):
+def test_a_0_9_client_reports_everything_at_debug(of):
     rows = of("java09.log")
     first = ["metadata", "coordinator_query", "coordinator_found", "revoked", "join_requested", "joined"]
     assert kinds(rows)[:13] == [
@@ -123,7 +123,7 @@ def test_the_new_protocol(of):
     assert {row["member_id"] for row in rows if row["kind"] == "state_change"} == {"Zk3bQ1rTTtK0jW0nq8d5Jw"}
 
 
-def test_json_lines_say_their_zone(of):
+def test_json_lines_report_their_zone(of):
     joined, assigned = of("json.log")
     assert joined["observed_at"] == datetime(2022, 6, 7, 6, 9, 10, 123000, tzinfo=UTC)
     assert assigned["observed_at"] == datetime(2022, 6, 7, 6, 9, 11, 500000, tzinfo=UTC)
@@ -187,7 +187,7 @@ def test_librdkafka(of):
 @pytest.mark.parametrize(
     ("name", "origin"), [("syslog.log", "host7 stock"), ("grep.log", "server-3.log"), ("rotated.log.1.gz", None)]
 )
-def test_what_stands_before_a_line_changes_nothing(of, name, origin):
+def test_a_prefix_of_a_line_changes_nothing(of, name, origin):
     said = ["kind", "group_id", "generation", "partitions", "time_text", "line"]
     assert [[row[key] for key in said] for row in of(name)] == [[row[key] for key in said] for row in of("java011.log")]
     assert {row["origin"] for row in of(name)} == {origin}
@@ -201,7 +201,7 @@ def test_several_containers_in_one_stream(of):
     assert ours[7]["partitions"] == ["kiosk-orders-0", "kiosk-orders-1"]
 
 
-def test_records_pasted_into_one_line_are_told_apart(of):
+def test_records_pasted_into_one_line_are_distinguished(of):
     rows = of("pasted.log")
     assert kinds(rows)[:-1] == kinds(of("java09.log"))
     assert {row["line"] for row in rows} == {1}
@@ -244,7 +244,7 @@ def test_a_block_belongs_to_its_own_client_where_two_write_into_one_file(of):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("for_one", [20, 1_000_000], ids=["several tasks", "one task"])
-def test_many_lines_are_told_by_tasks(spark, events, tmp_path, monkeypatch, for_one):
+def test_many_lines_are_reported_by_tasks(spark, events, tmp_path, monkeypatch, for_one):
     lower(monkeypatch, lines, _HELD_HERE=0)
     lower(monkeypatch, reading, _FOR_ONE_TASK=for_one)
     spread = pl.DataFrame(read_client_logs(spark, str(log_texts.write(tmp_path))).events.toArrow())
@@ -254,7 +254,7 @@ def test_many_lines_are_told_by_tasks(spark, events, tmp_path, monkeypatch, for_
 
 
 @pytest.mark.slow
-def test_a_torn_file_is_named_and_the_others_are_read(spark, tmp_path):
+def test_a_torn_file_is_named_and_the_rest_are_read(spark, tmp_path):
     log_texts.write_torn(tmp_path / "torn.log.gz")
     (tmp_path / "whole.log").write_text(log_texts.JAVA_0_11)
     torn = read_client_logs(spark, str(tmp_path), zone="Europe/Paris")
@@ -281,7 +281,7 @@ def test_nothing_but_empty_and_broken_files(spark, tmp_path):
     assert (read.events.count(), read.unknown_lines.count()) == (0, 0)
 
 
-def test_what_the_caller_says_wrong(spark, tmp_path):
+def test_wrong_arguments_are_refused(spark, tmp_path):
     with pytest.raises(InputError, match="there is no layout 'nonsense'"):
         read_client_logs(spark, str(tmp_path), layout="nonsense")
     with pytest.raises(InputError, match="no time zone 'Mars/Olympus'"):

@@ -45,7 +45,7 @@ def test_two_consumers_of_one_name_in_one_file(events, name):
     assert first["consumer"] != second["consumer"]
 
 
-def test_generations_say_what_is_seen_and_what_is_not(events):
+def test_generations_report_what_is_seen_and_what_is_not(events):
     first, second = rebalances(events["java09.log"]).rows(named=True)
     assert (first["generation"], first["members"], first["leader_id"], first["joined"]) == (1, [A], A, None)
     assert (second["generation"], second["members"], second["leader_id"], second["joined"]) == (2, [B], A, [B])
@@ -79,7 +79,7 @@ def test_the_new_protocol_and_librdkafka_have_generations_too(events):
     assert till["join_ms"] == 3002
 
 
-def test_a_broker_tells_why(events):
+def test_a_broker_reports_why(events):
     rows = rebalances(events["broker.log"]).filter(pl.col("group_id") == "carts").rows(named=True)
     assert [row["generation"] for row in rows] == [4]
     assert rows[0]["reasons"][0].startswith("Adding new member")
@@ -137,7 +137,7 @@ def test_no_lines_no_story(events):
 if log_texts.SEEDS:  # a parametrize over nothing would be shown as a skip
 
     @pytest.mark.parametrize("seed", log_texts.SEEDS, ids=lambda seed: seed.name)
-    def test_the_article_is_told_again(spark, tmp_path_factory, events, seed):
+    def test_the_story_of_the_article_is_found_again(spark, tmp_path_factory, events, seed):
         files = log_texts.read_all(spark, tmp_path_factory).logs.files
         account = files.filter(pl.col("file").str.ends_with(seed.name)).row(0, named=True)
         found = events[seed.name]

@@ -55,7 +55,7 @@ def test_the_way_to_assign_follows_from_the_settings(change, incremental):
     assert KafkaSettings.of({**NOWHERE, **change}).incremental is incremental
 
 
-def test_what_else_follows_from_the_settings():
+def test_further_settings_follow():
     plain = KafkaSettings.of({**NOWHERE, "client.id": "c", "sasl.mechanism": "PLAIN", "fetch.min.bytes": 1})
     assert (plain.reset, plain.isolation, plain.auto_commits) == ("latest", IsolationLevel.READ_COMMITTED, True)
     shared = {"bootstrap.servers", "log_level", "client.id", "sasl.mechanism"}
@@ -77,7 +77,7 @@ def consumer():
         yield made
 
 
-def test_what_librdkafka_cant_do_is_refused_by_name(consumer):
+def test_options_that_librdkafka_lacks_are_refused_by_name(consumer):
     for refused, said in (
         (lambda: consumer.commit_sync(timeout=1), "commit_sync: librdkafka has no time-out"),
         (lambda: consumer.client_instance_id(), "client_instance_id: librdkafka does not publish"),
@@ -167,7 +167,7 @@ def test_each_answer_finds_its_own_callback():
     assert len(answers) == 4
 
 
-def test_a_commit_without_an_answer_is_told_at_the_end():
+def test_a_commit_without_an_answer_is_reported_at_the_end():
     commits, answers = Commits(), []
     commits.begin(Broker(), at(1), lambda offsets, error: answers.append((offsets, error)))
     commits.abandon()
@@ -177,7 +177,7 @@ def test_a_commit_without_an_answer_is_told_at_the_end():
     assert error.args[0].code() == KafkaError._DESTROY
 
 
-def test_nothing_to_commit_is_a_success_and_a_raising_callback_keeps_the_others():
+def test_nothing_to_commit_is_a_success_and_a_raising_callback_keeps_the_rest():
     commits, broker, answers = Commits(), Broker(), []
 
     def fail(offsets, error):

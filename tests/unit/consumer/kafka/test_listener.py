@@ -103,7 +103,7 @@ CHAINS = [
 
 
 @pytest.mark.parametrize(("kind", "assigned", "revoked", "lost"), CHAINS, ids=[chain[0].__name__ for chain in CHAINS])
-def test_each_callback_ends_where_the_kip_says(kind, assigned, revoked, lost):
+def test_each_callback_ends_where_the_kip_defines(kind, assigned, revoked, lost):
     listener = kind()
     adapted = adapt(listener)
     adapted.on_partitions_assigned(PARTITIONS, VIEW)
@@ -147,6 +147,6 @@ class WrongArity(New):
         (print, "the method on_partitions_assigned is missing"),
     ],
 )
-def test_what_is_no_listener_is_refused(wrong, said):
+def test_an_object_that_is_no_listener_is_refused(wrong, said):
     with pytest.raises(InputError, match=said):
         adapt(wrong)

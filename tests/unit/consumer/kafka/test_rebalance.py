@@ -91,7 +91,7 @@ def test_a_replaced_listener_stays_in_force_until_the_next_poll():
     assert (old.made, new.made) == (["revoked", "assigned"], ["revoked"])
 
 
-def test_the_first_failure_is_raised_once_and_tells_of_the_others():
+def test_the_first_failure_is_raised_once_and_reports_of_the_rest():
     steps = Steps("revoked", "assigned")
     made = rebalances(steps, steps)
     made.revoked(None, [ZERO])
@@ -262,7 +262,7 @@ def test_an_exception_takes_no_record_with_it():
         assert places(consumer.consume(1, 0.3)) == [(1, 4)]
 
 
-def test_an_interrupted_batch_is_handed_out_later():
+def test_an_interrupted_batch_is_delivered_later():
     def interrupt():
         raise KeyboardInterrupt
 
@@ -308,7 +308,7 @@ def test_a_pause_in_a_callback_holds_back_the_records_in_hand_until_the_partitio
         assert consumer.position(ZERO) == 9
 
 
-def test_what_was_held_back_goes_with_its_partition():
+def test_records_held_back_go_with_their_partition():
     consumer: KafkaConsumer
     steps = ["assigned", Record(0, 7), lambda: consumer.pause([ZERO]), "revoked", "assigned"]
     with scripted(None, *steps) as (consumer, _):
@@ -318,7 +318,7 @@ def test_what_was_held_back_goes_with_its_partition():
         assert consumer.consume(3, 0.1) == []
 
 
-def test_what_was_handed_out_last_is_not_committed_after_an_exception():
+def test_the_record_delivered_last_is_not_committed_after_an_exception():
     with scripted(None, "assigned", Record(0, 7), Record(0, 8)) as (consumer, script):
         consumer.consume(1, 0.3)
         consumer.consume(1, 0.3)

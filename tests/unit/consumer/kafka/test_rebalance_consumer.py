@@ -44,7 +44,7 @@ def test_the_methods_are_those_of_the_kip():
     assert set(methods()) == {snake_case(name) for name in LISTED}
 
 
-def test_what_the_kip_omits_is_not_there():
+def test_methods_that_the_kip_omits_are_missing():
     view = RebalanceConsumer(Recorder())
     omitted = ("poll", "consume", "close", "subscribe", "unsubscribe", "assign", "wakeup", "enforce_rebalance",
                "set_rebalance_listener", "register_metric_for_subscription")  # fmt: skip

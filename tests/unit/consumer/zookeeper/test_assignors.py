@@ -76,7 +76,7 @@ def test_the_split_over_threads_deals_sorted_partitions_topic_by_topic() -> None
     }
 
 
-def test_members_of_the_other_order_are_told_apart() -> None:
+def test_members_of_the_other_order_are_distinguished() -> None:
     members = {name: {"clickstream": 1, "audit_log": 1} for name in ("g_a", "g_b", "g_me")}
     owners = {
         pair: thread

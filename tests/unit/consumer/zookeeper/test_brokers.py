@@ -75,7 +75,7 @@ def await_(condition: Callable[[], bool], what: str) -> None:
         time.sleep(0.05)
 
 
-def test_a_handle_that_knows_no_broker_any_more_is_made_anew() -> None:
+def test_a_handle_that_knows_no_broker_any_more_is_made_again() -> None:
     """Else the member hears of no assignment for five minutes, says nothing, and reads nothing."""
     config = ConsumerConfig.parse({"group.id": "g", "zookeeper.connect": "127.0.0.1:1"})
     broker = StartingBroker()

@@ -58,13 +58,13 @@ def test_migration_keys_go_to_the_embedded_consumer() -> None:
         ({**MIGRATION, "coordination.migration.enable.auto.commit": "true"}, "commits to both stores itself"),
     ],
 )
-def test_what_cannot_be_used_is_refused_by_name(given: dict[str, Any], words: str) -> None:
+def test_unusable_keys_are_refused_by_name(given: dict[str, Any], words: str) -> None:
     with pytest.raises(InputError, match=re.escape(words)):
         ConsumerConfig.parse({**LEAST, **given})
 
 
 @pytest.mark.parametrize("missing", ["group.id", "zookeeper.connect"])
-def test_what_is_missing_is_named(missing: str) -> None:
+def test_missing_keys_are_named(missing: str) -> None:
     with pytest.raises(InputError, match=f"{re.escape(missing)} is missing"):
         ConsumerConfig.parse({key: value for key, value in LEAST.items() if key != missing})
 

@@ -75,7 +75,7 @@ def test_it_waits_until_the_member_has_joined() -> None:
     assert gate.uncommitted.not_in_kafka() == {}
 
 
-def test_a_member_that_can_not_join_says_what_kafka_lacks(caplog: Any) -> None:
+def test_a_member_that_can_not_join_reports_what_kafka_lacks(caplog: Any) -> None:
     kafka = Kafka(joins=False)
     leaves(kafka, {A: 5})
     assert kafka.offsets == {}
@@ -89,7 +89,7 @@ def test_a_session_in_doubt_after_the_wait_lowers_nothing() -> None:
     assert kafka.offsets == {A: 9, B: 7}
 
 
-def test_who_has_nothing_to_commit_waits_for_nobody() -> None:
+def test_a_member_with_nothing_to_commit_does_not_wait() -> None:
     kafka = Kafka(joins=True)
     leaves(kafka, {})
     leaves(kafka, {A: 5}, commits=False)

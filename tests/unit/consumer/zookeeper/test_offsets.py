@@ -58,14 +58,14 @@ def test_a_commit_of_many_partitions_is_cut_to_what_a_coordinator_appends() -> N
     assert coordinator.asked == parts
 
 
-def test_metadata_that_is_too_large_is_final_and_told() -> None:
+def test_metadata_that_is_too_large_is_final_and_reported() -> None:
     coordinator = Coordinator({A: 5, B: KafkaError(KafkaError.OFFSET_METADATA_TOO_LARGE)})
     errors = coordinator.store().commit({A: 5, B: 7}, 10)
     assert errors.keys() == {B}
     assert errors[B].startswith("OFFSET_METADATA_TOO_LARGE")
 
 
-def test_what_stays_unanswered_until_the_deadline_is_told() -> None:
+def test_commits_unanswered_until_the_deadline_are_reported() -> None:
     lost = KafkaException(KafkaError(KafkaError._WAIT_COORD))
     coordinator = Coordinator(*[lost] * 6)
     errors = coordinator.store().commit({A: 5, B: 7}, 3)
@@ -74,7 +74,7 @@ def test_what_stays_unanswered_until_the_deadline_is_told() -> None:
 
 
 @pytest.mark.parametrize("retries", [0, 2])
-def test_a_commit_is_tried_again_as_often_as_the_setting_says(retries: int) -> None:
+def test_a_commit_is_tried_again_as_often_as_the_setting_allows(retries: int) -> None:
     """``offsets.commit.max.retries``, as the old consumer's ``commitOffsets``."""
     lost = KafkaException(KafkaError(KafkaError._WAIT_COORD))
     coordinator = Coordinator(*[lost] * 10)
@@ -83,7 +83,7 @@ def test_a_commit_is_tried_again_as_often_as_the_setting_says(retries: int) -> N
     assert coordinator.now == retries
 
 
-def test_that_setting_does_not_limit_fetches() -> None:
+def test_the_setting_of_commits_does_not_limit_fetches() -> None:
     loading = {A: KafkaError(KafkaError.COORDINATOR_LOAD_IN_PROGRESS)}
     assert Coordinator(loading, loading, {A: 7}).store(0).fetch([A]) == Fetched({A: 7})
 

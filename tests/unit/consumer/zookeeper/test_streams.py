@@ -61,7 +61,7 @@ def taken(records: Iterator[object], count: int) -> list[tuple[int, int]]:
     return [(record.partition(), record.offset()) for record, _ in zip(records, range(count))]  # type: ignore[attr-defined]
 
 
-def test_a_stopped_partition_is_not_handed_out_and_the_other_stays_in_order(gate: Gate) -> None:
+def test_a_stopped_partition_is_not_delivered_and_the_other_stays_in_order(gate: Gate) -> None:
     stream = filled(gate, 10)
     records = iter(stream)
     assert [next(records).offset() for _ in range(3)] == [0, 0, 1]
@@ -72,7 +72,7 @@ def test_a_stopped_partition_is_not_handed_out_and_the_other_stays_in_order(gate
     assert stream.n_records == 6
 
 
-def test_the_record_in_hand_counts_when_the_next_is_asked_for_or_its_reader_says_so(gate: Gate) -> None:
+def test_the_record_in_hand_counts_when_the_next_is_asked_for_or_its_reader_reports_it(gate: Gate) -> None:
     stream = filled(gate, 4)
     records = iter(stream)
     next(records)
@@ -84,7 +84,7 @@ def test_the_record_in_hand_counts_when_the_next_is_asked_for_or_its_reader_says
     assert stream.position(("t", 0)) == 1
 
 
-def test_a_record_in_another_threads_hands_counts_for_nobody_until_it_is_taken(gate: Gate) -> None:
+def test_a_record_of_another_thread_does_not_count_until_it_is_taken(gate: Gate) -> None:
     stream = filled(gate, 4)
     reader = threading.Thread(target=lambda: next(iter(stream)))
     reader.start()
@@ -116,7 +116,7 @@ def test_a_loop_that_is_left_does_not_count_its_last_record(gate: Gate) -> None:
     assert stream.remove([("t", 0), ("t", 1)]) == {("t", 0): 1, ("t", 1): 1}
 
 
-def test_what_is_given_back_is_the_next_one_and_is_not_counted(gate: Gate) -> None:
+def test_a_record_given_back_is_the_next_one_and_is_not_counted(gate: Gate) -> None:
     stream = filled(gate, 4)
     first = next(stream)
     stream.give_back()
@@ -127,7 +127,7 @@ def test_what_is_given_back_is_the_next_one_and_is_not_counted(gate: Gate) -> No
     assert taken(iter(stream), 2) == [(1, 0), (0, 1)]
 
 
-def test_what_is_given_back_after_its_partition_went_is_the_next_owners(gate: Gate) -> None:
+def test_a_record_given_back_after_its_partition_went_is_the_next_owners(gate: Gate) -> None:
     stream = filled(gate, 4)
     next(stream)
     assert stream.remove([("t", 0)]) == {("t", 0): 0}
@@ -137,7 +137,7 @@ def test_what_is_given_back_after_its_partition_went_is_the_next_owners(gate: Ga
     assert stream.position(("t", 0)) == 0
 
 
-def test_a_partition_that_comes_back_goes_on_after_the_record_in_hand(gate: Gate) -> None:
+def test_a_partition_that_comes_back_continues_after_the_record_in_hand(gate: Gate) -> None:
     """It is not delivered to the same application twice, and not counted before it is taken."""
     stream = filled(gate, 4)
     next(stream)
@@ -183,7 +183,7 @@ def test_a_release_does_not_count_what_the_application_still_has(gate: Gate) -> 
     assert gate.stop_all() == {("t", 0): 0, ("t", 1): 0}
 
 
-def test_nothing_is_handed_out_after_the_lease(gate: Gate) -> None:
+def test_nothing_is_delivered_after_the_lease(gate: Gate) -> None:
     stream = filled(gate, 4, timeout=0.05)
     records = iter(stream)
     next(records)
@@ -194,7 +194,7 @@ def test_nothing_is_handed_out_after_the_lease(gate: Gate) -> None:
     assert next(iter(stream)).partition() == 1
 
 
-def test_a_closed_stream_ends_or_says_why(gate: Gate) -> None:
+def test_a_closed_stream_ends_or_reports_why(gate: Gate) -> None:
     stream = filled(gate, 4)
     stream.close()
     assert list(stream) == []
@@ -204,7 +204,7 @@ def test_a_closed_stream_ends_or_says_why(gate: Gate) -> None:
         list(broken)
 
 
-def test_each_record_is_handed_out_or_taken_back_never_both() -> None:
+def test_each_record_is_delivered_or_given_back_never_both() -> None:
     """One thread iterates, another stops and starts partitions at the offsets it is reported: no gap, nothing twice."""
     before = sys.getswitchinterval()
     sys.setswitchinterval(1e-6)

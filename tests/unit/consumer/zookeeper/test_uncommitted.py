@@ -33,7 +33,7 @@ def test_a_finished_record_counts_unless_the_partition_was_started_meanwhile() -
     assert uncommitted.stopped_at([A, B]) == {A: 6}
 
 
-def test_what_goes_on_where_it_was_stopped_needs_no_commit() -> None:
+def test_a_partition_that_continues_where_it_was_stopped_needs_no_commit() -> None:
     uncommitted = stopped()
     assert uncommitted.resume(A) == 5
     assert uncommitted.resume(A) is None

@@ -52,7 +52,7 @@ def test_an_approval_that_is_refused(changed, said):
         approve_plan(PLAN, **changed)
 
 
-def test_what_may_be_typed():
+def test_the_allowed_texts_are_accepted():
     assert approve_plan(PLAN, typed_digest_prefix=f" {PLAN.digest.upper()} ", typed_subject=" shop.orders ")
     assert approve_plan(PLAN, approver="Ann").approved_by == "Ann"
     assert approve_plan(PLAN, rules=SECOND, approved_as="bob").expires_at == START + HOUR
@@ -92,7 +92,7 @@ def test_the_login_is_the_operating_systems(monkeypatch):
         approve_plan(PLAN, rules=SECOND)
 
 
-def test_where_no_login_was_recorded_nobody_is_a_second_person():
+def test_without_a_recorded_login_there_is_no_second_person():
     old = replace(approve_plan(PLAN), approved_as=None)
     refuse_unless_valid(old, PLAN, START)
     with pytest.raises(ApprovalError, match="the login of its author was not recorded"):
@@ -138,7 +138,7 @@ def test_approvals_of_one_plan_that_are_given_at_once_are_all_kept(tmp_path):
     assert len(list(tmp_path.iterdir())) == 8
 
 
-def test_all_rules_that_block_are_told_at_once():
+def test_all_rules_that_block_are_reported_at_once():
     findings = [STABLE.found(False, "It changed 2 s ago."), SHARE.found(None, "Nobody knows."), LAG.found(False, "x")]
     with pytest.raises(UnsafePlan) as raised:
         raise_if_unsafe(findings)

@@ -155,7 +155,7 @@ def test_files_of_another_run_are_detected(tmp_path, done):
         load_run(renamed)
 
 
-def test_a_torn_last_line_is_tolerated_said_and_replaced(tmp_path):
+def test_a_torn_last_line_is_tolerated_reported_and_replaced(tmp_path):
     world = ModelRun(tmp_path)
     world.hazard.arm(30, world.kill)
     with pytest.raises(Killed):
@@ -172,7 +172,7 @@ def test_a_torn_last_line_is_tolerated_said_and_replaced(tmp_path):
     assert record.run_id[:-1] in torn[0].details
 
 
-def test_a_missing_verdict_and_one_of_before_are_said(tmp_path):
+def test_a_missing_verdict_and_one_of_before_are_reported(tmp_path):
     world = ModelRun(tmp_path)
     world.run.request_stop("Cid")
     world.run.act()
@@ -220,7 +220,7 @@ def test_one_writer_at_a_time(tmp_path):
         Journal(tmp_path / "none", world.time.clock)
 
 
-def test_a_secret_in_an_error_is_withheld_and_that_is_said(tmp_path):
+def test_a_secret_in_an_error_is_redacted_and_that_is_reported(tmp_path):
     world = ModelRun(tmp_path)
     with Journal(world.folder, world.time.clock) as journal:
         journal.append(Entry("acted", "s0", "password=x", "REFUSED", error="password=x: ran x --password=hunter2 -v"))
@@ -238,7 +238,7 @@ def test_text_that_is_no_unicode_is_kept_readable(tmp_path):
     assert load_run(world.folder).events[-1].error == "\\udcff\u2028\nnext"
 
 
-def test_a_line_is_durable_before_anybody_hears_of_it(tmp_path, monkeypatch):
+def test_a_line_is_durable_before_anyone_hears_of_it(tmp_path, monkeypatch):
     world, heard = ModelRun(tmp_path), []
     synced = []
     monkeypatch.setattr(journals.os, "fsync", lambda file: synced.append(len(heard)))
@@ -248,7 +248,7 @@ def test_a_line_is_durable_before_anybody_hears_of_it(tmp_path, monkeypatch):
     assert synced == [0, 1, 2]
 
 
-def test_a_full_disk_ends_it_and_the_next_writer_goes_on_after_the_last_whole_line(tmp_path, monkeypatch):
+def test_a_full_disk_ends_it_and_the_next_writer_continues_after_the_last_whole_line(tmp_path, monkeypatch):
     world = ModelRun(tmp_path)
     write = journals.os.write
     with Journal(world.folder, world.time.clock) as journal:
@@ -285,7 +285,7 @@ def test_the_table_of_moves_is_whole_and_an_illegal_move_names_the_legal_ones():
         moved(RunState.ACTING, RunState.VERIFIED)
 
 
-def test_a_run_of_an_older_version_says_what_it_could_not_have_proven(tmp_path):
+def test_a_run_of_an_older_version_reports_what_it_could_not_have_proven(tmp_path):
     plan = make_plan(format=1)
     assert "way_back_s" not in plan.to_json()
     folder = create_run(plan, approve_plan(plan), tmp_path, Time().clock)

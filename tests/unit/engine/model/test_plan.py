@@ -114,7 +114,7 @@ def test_no_name_is_tested_as_a_secret(name):
         lambda data: data["parameters"]["waves"].append(3),
     ],
 )
-def test_a_file_edited_by_hand_is_refused(tmp_path, mend):
+def test_a_file_edited_manually_is_refused(tmp_path, mend):
     with pytest.raises(PlanError, match="was edited after it was made"):
         load_plan(edited(tmp_path, mend))
 
@@ -234,11 +234,11 @@ def test_a_plan_cannot_be_changed_after_it_was_made():
         (Observation([1, 2]), [1], ["it: expected [1,2] (exact), found [1]"]),
     ],
 )
-def test_what_moved_beyond_its_tolerance(planned, found, moved):
+def test_moves_beyond_the_tolerance_are_differences(planned, found, moved):
     assert [it.sentence for it in differences({"it": planned}, {"it": found})] == moved
 
 
-def test_what_is_gone_or_new_is_a_difference():
+def test_gone_and_new_values_are_differences():
     found = differences({"a": Observation(1), "b": Observation(1, "ignored")}, {"c": 2})
     assert [it.sentence for it in found] == [
         "a: expected 1 (exact), found nothing",

@@ -126,7 +126,7 @@ def test_another_cluster_is_refused(world):
     assert world.cluster.writes == []
 
 
-def test_what_changed_since_the_plan_is_told_item_by_item_and_voids_it(world):
+def test_changes_since_the_plan_are_reported_item_by_item_and_void_it(world):
     world.cluster.members, world.cluster.end_offset = 4, 99
     world.cluster.values["i10"] = "else"
     with pytest.raises(StalePlan) as raised:
@@ -154,7 +154,7 @@ def test_offsets_that_grow_as_declared_are_no_change(world):
     assert world.run.act().state == RunState.VERIFIED
 
 
-def test_a_change_in_the_midst_of_a_run_leaves_the_way_back(world):
+def test_a_change_in_the_midst_of_a_run_leaves_the_undo_open(world):
     world.hazard.arm(25, world.press_stop)
     assert world.run.act().state == RunState.STOPPED
     assert world.cluster.writes
@@ -185,7 +185,7 @@ def test_a_run_begins_once(world):
     assert len(world.cluster.writes) == 4
 
 
-def test_an_ending_says_whether_it_is_the_wanted_one(world):
+def test_an_ending_reports_whether_it_is_the_wanted_one(world):
     world.run.request_stop("Cid")
     stopped = world.run.act()
     assert stopped.to_undo == ()
@@ -205,7 +205,7 @@ def test_a_failed_precondition_writes_nothing(world):
     assert (result.to_undo, world.cluster.writes) == ((), [])
 
 
-def test_what_allowed_the_plan_is_asked_again_until_something_was_written(world):
+def test_the_conditions_of_the_plan_are_asked_again_until_something_was_written(world):
     world.cluster.forbids = "soak: a value diverged"
     for verb in (world.run.act, world.process().resume):
         result = verb()
@@ -229,7 +229,7 @@ def test_a_failed_verification_halts_and_undoes_nothing_by_itself(world):
     assert world.process().undo().state == RunState.UNDONE
 
 
-def test_a_plan_that_says_so_undoes_itself_when_it_fails(tmp_path):
+def test_a_plan_with_that_setting_undoes_itself_when_it_fails(tmp_path):
     world = ModelRun(tmp_path, on_failure="undo")
     world.hazard.arm(30, world.refuse)
     result = world.run.act()
@@ -241,7 +241,7 @@ def test_a_plan_that_says_so_undoes_itself_when_it_fails(tmp_path):
     assert not stopped.is_all_back
 
 
-def test_items_that_were_not_done_are_named_and_the_others_stay_known(world):
+def test_items_that_were_not_done_are_named_and_the_rest_stay_known(world):
     def act(step, report):
         report([ItemOutcome("i00", Outcome.REFUSED, "old", None, "the group became active")])
         report.attempt(["i01"])
@@ -255,7 +255,7 @@ def test_items_that_were_not_done_are_named_and_the_others_stay_known(world):
     assert {it.item: str(it.outcome) for it in acted.outcomes} == {"i00": "REFUSED", "i01": "CONFIRMED"}
 
 
-def test_an_item_nobody_speaks_of_was_not_attempted(world):
+def test_an_item_no_one_speaks_of_was_not_attempted(world):
     result = answering(world, "act", lambda step, report: []).act()
     assert "2 of 2 items were not done: i00 NOT_ATTEMPTED" in result.sentence
     assert result.to_undo == ()
@@ -288,7 +288,7 @@ def test_an_item_outside_of_the_plan_is_refused_before_it_is_written(world):
     assert world.cluster.writes == []
 
 
-def test_what_was_written_without_asking_fails_the_step(world):
+def test_a_write_without_asking_fails_the_step(world):
     result = answering(world, "act", lambda step, report: [ItemOutcome("i00", Outcome.CONFIRMED, "old", "new")]).act()
     assert (result.state, "i00 was written before the run allowed the write" in result.sentence) == (
         RunState.FAILED,
@@ -297,7 +297,7 @@ def test_what_was_written_without_asking_fails_the_step(world):
 
 
 @pytest.mark.parametrize("method", ["observe", "check", "act", "verify"])
-def test_what_nobody_foresaw_is_recorded_with_its_traceback(world, method):
+def test_an_unforeseen_error_is_recorded_with_its_traceback(world, method):
     def broken(step, report=None):
         if report is not None:
             report.attempt(["i00"])
@@ -321,7 +321,7 @@ def test_what_nobody_foresaw_is_recorded_with_its_traceback(world, method):
         assert "step 's0', outcome unknown of item 'i00': ZeroDivisionError" in str(raised.value)
 
 
-def test_an_error_of_the_project_is_told_by_its_sentence(world):
+def test_an_error_of_the_project_is_reported_by_its_sentence(world):
     def refused(step):
         raise ReadError("shop.orders: the coordinator moved")
 
@@ -404,7 +404,7 @@ def point(folder, name, **world):
     return other.hazard.points.index(name)
 
 
-def test_a_step_that_cannot_be_undone_is_said_before_anything_is_taken_back(tmp_path):
+def test_a_step_that_cannot_be_undone_is_reported_before_anything_is_undone(tmp_path):
     steps = make_plan().steps
     final = (replace(steps[0], undo=None, cannot_be_undone="the old offsets are gone"), steps[1])
     world = ModelRun(tmp_path, steps=final)
@@ -417,7 +417,7 @@ def test_a_step_that_cannot_be_undone_is_said_before_anything_is_taken_back(tmp_
 
 
 @pytest.mark.parametrize("ends", ["VERIFIED", "FAILED"])
-def test_the_way_back_is_open_for_as_long_as_the_plan_says(tmp_path, ends):
+def test_the_undo_is_open_for_as_long_as_the_plan_allows(tmp_path, ends):
     """However the run ended; the approval itself has long run out by then."""
     late, world = (ModelRun(tmp_path / name, way_back_s=3 * 3600.0) for name in ("late", "in time"))
     for each in (late, world):
@@ -440,7 +440,7 @@ def test_the_way_back_is_open_for_as_long_as_the_plan_says(tmp_path, ends):
     assert len(world.cluster.writes) == 2 * written
 
 
-def test_a_way_back_that_is_over_takes_a_new_approval(world):
+def test_an_expired_undo_takes_a_new_approval(world):
     world.run.act()
     world.time.ahead = timedelta(days=90)
     with pytest.raises(ApprovalError, match="could be undone without a new approval until"):
@@ -449,7 +449,7 @@ def test_a_way_back_that_is_over_takes_a_new_approval(world):
     assert world.process().undo(approve_plan(world.plan, now=world.time.clock.now())).state == RunState.UNDONE
 
 
-def test_the_way_back_ends_between_two_items(tmp_path):
+def test_the_undo_ends_between_two_items(tmp_path):
     world = ModelRun(tmp_path, way_back_s=3600.0)
     world.run.act()
     world.time.ahead = timedelta(minutes=50)
@@ -541,7 +541,7 @@ def test_a_run_before_it_is_none_that_followed(tmp_path, verb):
     assert ended.state == (RunState.VERIFIED if verb == "resume" else RunState.UNDONE)
 
 
-def test_somebody_who_was_there_since_is_told_before_anything_is_taken_back(world):
+def test_a_change_by_another_tool_since_is_reported_before_anything_is_undone(world):
     world.run.act()
     world.process()
     answering(world, "check_back", lambda step, acted: Checked(False, "another operator or tool set it"))
@@ -550,7 +550,7 @@ def test_somebody_who_was_there_since_is_told_before_anything_is_taken_back(worl
     assert (world.run.record.state, world.is_all_done) == (RunState.VERIFIED, True)
 
 
-def test_an_unknown_write_is_taken_back_by_its_actor_even_where_nothing_is_seen_of_it(world):
+def test_an_unknown_write_is_undone_by_its_actor_even_where_nothing_is_seen_of_it(world):
     """It may still come: only the actor can call it off."""
 
     def act(step, report):
@@ -566,7 +566,7 @@ def test_an_unknown_write_is_taken_back_by_its_actor_even_where_nothing_is_seen_
     assert [(it.item, it.is_open, it.details) for it in acted.attempts] == [("i00", True, {"stops": "a"})]
 
 
-def test_what_a_run_found_done_already_is_not_its_own_to_take_back(world):
+def test_an_item_that_a_run_found_done_already_is_not_undone(world):
     world.cluster.values["i00"] = "new"
 
     def observe(plan):
@@ -578,7 +578,7 @@ def test_what_a_run_found_done_already_is_not_its_own_to_take_back(world):
     assert world.cluster.values == {"i00": "new", "i01": "old", "i10": "old", "i11": "old"}
 
 
-def test_an_undo_that_does_not_come_back_is_halted_and_goes_on_only_backwards(world):
+def test_an_undo_that_does_not_come_back_is_halted_and_continues_only_backwards(world):
     world.run.act()
     answering(world, "undo", lambda step, acted, report: [])
     result = world.run.undo()
@@ -592,7 +592,7 @@ def unreadable(step, acted=None):
     raise ReadError("i00 is locked")
 
 
-def test_a_step_nobody_can_tell_of_is_not_repeated(world, tmp_path):
+def test_a_step_of_unknown_state_is_not_repeated(world, tmp_path):
     world.hazard.arm(point(tmp_path / "other", "s0/i00.written"), world.interrupt)
     with pytest.raises(KeyboardInterrupt):
         world.run.act()
@@ -608,7 +608,7 @@ def test_a_step_nobody_can_tell_of_is_not_repeated(world, tmp_path):
 
 
 @pytest.mark.parametrize("name", SECRET_LIKE)
-def test_a_group_named_like_a_secret_runs_and_is_taken_back(tmp_path, name):
+def test_a_group_named_like_a_secret_runs_and_is_undone(tmp_path, name):
     world = ModelRun(tmp_path, targets=(name,))
     verified = Verified(True, f"{name} follows", {"groups": {name: "kafka"}, name: name})
     assert answering(world, "verify", lambda step: verified).act().state == RunState.VERIFIED
@@ -631,7 +631,7 @@ def test_a_failure_about_such_a_group_names_it(tmp_path, name):
 
 @pytest.mark.parametrize("error", [ReadError, ZeroDivisionError])
 @pytest.mark.parametrize("method", ["observe", "check", "act", "verify"])
-def test_a_secret_in_an_error_is_withheld_everywhere(world, method, error):
+def test_a_secret_in_an_error_is_redacted_everywhere(world, method, error):
     def broken(*_):
         raise error("kubectl --password=hunter2 failed")
 
@@ -662,7 +662,7 @@ def test_an_item_that_was_stopped_before_and_cut_off_later_may_be_written(world,
     assert [(it.item, str(it.outcome)) for it in acted[0].outcomes] == [("i00", "CONFIRMED"), ("i01", "UNKNOWN")]
 
 
-def test_what_was_written_once_stays_so_when_a_later_act_finds_it_unchanged(world, tmp_path):
+def test_a_write_stays_recorded_when_a_later_act_finds_it_unchanged(world, tmp_path):
     world.hazard.arm(point(tmp_path / "other", "s0/i01.before"), world.kill)
     with pytest.raises(Killed):
         world.run.act()
@@ -693,7 +693,7 @@ def test_a_stop_between_two_steps_begins_nothing(world):
     assert world.run.record.begun == {"s0"}
 
 
-def test_a_stop_that_came_too_late_does_not_stop_the_way_back(tmp_path):
+def test_a_stop_that_came_too_late_does_not_stop_the_undo(tmp_path):
     world = ModelRun(tmp_path, (1,))
     verify = world.performer.verify
     assert (
@@ -729,7 +729,7 @@ def exceed_quota(monkeypatch, lost: str) -> None:
 
 
 @pytest.mark.parametrize("lost", ["report.html", "verdict.json"])
-def test_an_ending_whose_page_cannot_be_written_is_told_with_the_state_that_was_reached(world, monkeypatch, lost):
+def test_an_ending_whose_page_cannot_be_written_is_reported_with_the_state_that_was_reached(world, monkeypatch, lost):
     exceed_quota(monkeypatch, lost)
     told = rf"is VERIFIED: Every step was executed and verified. But .*{lost} was not written: Disk quota exceeded"
     with pytest.raises(EvidenceError, match=told):
@@ -839,7 +839,7 @@ def test_a_process_that_is_killed_in_the_midst_of_an_act(world, tmp_path, verb, 
     assert outcomes == {"i00": "CONFIRMED", "i01": "UNKNOWN"}
 
 
-def test_what_is_refused_on_the_way_back_is_told_at_once(world):
+def test_a_refusal_during_the_undo_is_reported_at_once(world):
     """And not waited for until the step's deadline."""
     world.run.act()
     world.process()
@@ -853,7 +853,7 @@ def test_what_is_refused_on_the_way_back_is_told_at_once(world):
     assert result.sentence == "step 's1': 2 of 2 items were not undone: i10: it has KCs; i11: it has KCs"
 
 
-def test_what_others_changed_since_is_left_alone_and_told(world):
+def test_a_change_by_another_tool_since_is_left_alone_and_reported(world):
     world.run.act()
     world.process()
     real = world.performer.undo
@@ -872,7 +872,7 @@ def test_what_others_changed_since_is_left_alone_and_told(world):
     )
 
 
-def test_a_step_that_others_changed_whole_is_left_alone_and_told(world):
+def test_a_step_that_others_changed_whole_is_left_alone_and_reported(world):
     """Nothing is left to be undone of it, and this run took nothing back: that is said, once."""
     world.run.act()
     world.cluster.values |= {"i10": "theirs", "i11": "old"}
@@ -904,13 +904,13 @@ def test_another_process_asks_for_a_stop_and_is_heard_once(world, asked):
     assert world.process().resume().state == RunState.VERIFIED
 
 
-def test_a_stop_that_nobody_heard_is_not_meant_for_who_comes_later(world):
+def test_an_unheard_stop_is_not_meant_for_a_later_process(world):
     world.run.act()
     request_stop(world.folder, "Cid", START)
     assert world.process().undo().state == RunState.UNDONE
 
 
-def test_a_run_that_wrote_nothing_says_so(world):
+def test_a_run_that_wrote_nothing_reports_it(world):
     world.press_stop("")
     assert world.run.act().state == RunState.STOPPED
     assert not world.run.record.has_written
@@ -946,7 +946,7 @@ def killed_at(world: ModelRun, point: str, verb: Callable[[Run], RunResult] = Ru
         verb(world.run)
 
 
-def test_what_a_run_that_was_killed_left_behind_is_waited_for_once_before_the_next_one_writes(tmp_path):
+def test_the_rest_of_a_killed_run_is_waited_for_once_before_the_next_one_writes(tmp_path):
     first = ModelRun(tmp_path / "first")
     killed_at(first, f"{first.plan.steps[0].step_id}/i00.attempted")
     following = after(tmp_path, first)
@@ -974,7 +974,7 @@ def test_a_run_that_came_to_rest_is_not_waited_for(tmp_path, ends):
     assert following.performer.settled == []
 
 
-def test_what_an_undo_took_back_when_it_was_killed_is_no_other_hands_work(world):
+def test_items_undone_before_a_kill_are_no_other_tools_work(world):
     step = world.plan.steps[-1].step_id
     world.run.act().raise_unless()
     item = world.plan.steps[-1].changes[0].item
@@ -1048,7 +1048,7 @@ def test_a_performer_cannot_write_what_a_later_run_changed(tmp_path):
     assert "i01 is not an item of the step that was approved" in result.sentence
 
 
-def test_a_second_undo_leaves_alone_what_the_first_one_took_back(world, tmp_path):
+def test_a_second_undo_leaves_alone_what_the_first_one_undid(world, tmp_path):
     """Another operator or tool may have set the same value since: the item is theirs now."""
     world.run.act().raise_unless()
     world.hazard.arm(point_back(tmp_path / "other", "s1/i11.reported"), world.press_stop)
@@ -1060,7 +1060,7 @@ def test_a_second_undo_leaves_alone_what_the_first_one_took_back(world, tmp_path
     assert world.cluster.values == {"i00": "old", "i01": "old", "i10": "old", "i11": "new"}
 
 
-def test_a_second_undo_of_a_step_that_is_taken_back_reads_it_back(world, tmp_path):
+def test_a_second_undo_of_a_step_that_is_undone_reads_it_back(world, tmp_path):
     """The first one halted between its last item and reading the step back."""
     world.run.act().raise_unless()
     world.process()

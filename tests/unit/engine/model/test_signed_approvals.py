@@ -44,7 +44,7 @@ def signed(keys, rules, by="Bob", key="bob", **changed):
     return approve_plan(PLAN, approver=by, rules=rules, sign_with=keys[key][0], **changed)
 
 
-def test_a_signed_approval_holds_and_says_by_whom(keys, rules, tmp_path):
+def test_a_signed_approval_holds_and_reports_by_whom(keys, rules, tmp_path):
     approval = signed(keys, rules)
     save_approval(approval, tmp_path / "approval.json")
     assert load_approval(tmp_path / "approval.json") == approval
@@ -57,7 +57,7 @@ def test_a_signed_approval_holds_and_says_by_whom(keys, rules, tmp_path):
     assert describe_signature(approve_plan(PLAN), rules.signers) == "not signed"
 
 
-def test_what_is_not_signed_as_the_profile_wants_is_refused(keys, rules):
+def test_an_approval_without_the_required_signature_is_refused(keys, rules):
     with pytest.raises(ApprovalError, match="requires signed approvals"):
         approve_plan(PLAN, rules=rules)
     with pytest.raises(ApprovalError, match=r"does not name the key SHA256:\S+ for Bob; sign with the key SHA256:"):
@@ -168,7 +168,7 @@ def test_an_approval_by_a_clock_that_was_ahead_does_not_hold_when_its_time_has_c
     assert operations.begin(plan).record.approvals == (again,)
 
 
-def test_a_look_is_enough_to_know_that_a_clock_was_ahead(operations):
+def test_an_observation_is_enough_to_know_that_a_clock_was_ahead(operations):
     plan, given = approved_ahead(operations)
     assert operations.approval(plan) == given
     operations._clock = Clock(now=lambda: given.approved_at)
@@ -192,7 +192,7 @@ def test_an_approval_by_a_clock_that_was_ahead_resumes_no_run(operations):
         run.resume(newer)
 
 
-def test_an_approval_that_does_not_hold_closes_no_way_back_that_needs_none(operations):
+def test_an_invalid_approval_does_not_prevent_an_undo_that_needs_none(operations):
     """Given after the run's, which has expired: by a clock that was ahead."""
     plan = operations.make_plan(GroupPlanRequest(GROUP, "all MEZKCC", soak_s=0.1, min_stable_s=0.0, observe_s=0.0))
     operations.approve(plan, GROUP, plan.digest[:8], "Bob", HOUR / 2)
@@ -222,7 +222,7 @@ def test_a_run_that_was_begun_by_a_clock_ahead_is_not_gone_on_with_when_its_time
         operations.run(run_id).act()
 
 
-def test_plans_and_runs_are_nobody_elses_to_read(operations):
+def test_no_other_user_reads_plans_and_runs(operations):
     plan = operations.make_plan(GroupPlanRequest(GROUP, "all MEZKCC", soak_s=0.1, min_stable_s=0.0, observe_s=0.0))
     operations.approve(plan, GROUP, plan.digest[:8], "Bob")
     run = operations.begin(plan)
@@ -265,7 +265,7 @@ def test_approve_shows_the_plan_before_it_asks(operations, terminal):
     )
 
 
-def test_verify_says_who_signed(operations, terminal, keys, tmp_path):
+def test_verify_reports_who_signed(operations, terminal, keys, tmp_path):
     plan = operations.make_plan(GroupPlanRequest(GROUP, "all MEZKCC", soak_s=0.1, min_stable_s=0.0, observe_s=0.0))
     operations._rules = ApprovalSettings(require_signature=True, signers={"Bob": [keys["bob"][1]]})
     arguments = ["approve", plan.digest[:8], "--by", "Bob", "--subject", GROUP, "--digest", plan.digest]
@@ -300,7 +300,7 @@ def test_an_altered_approval_in_the_evidence_is_found_by_its_signature(operation
     assert (result.exit_code, "BAD SIGNATURE" in result.output) == (EvidenceError.exit_code, True)
 
 
-def test_the_way_back_of_a_forged_run_is_not_open(rules, tmp_path):
+def test_the_undo_of_a_forged_run_is_not_open(rules, tmp_path):
     """A person who can write the folder can make a chain of events, but no signature."""
     world = ModelRun(tmp_path)
     world.run.act()

@@ -26,7 +26,7 @@ def record(tmp_path_factory):
     return world.run.record
 
 
-def test_who_what_and_how_long_stand_first(record):
+def test_person_action_and_duration_come_first(record):
     told = dict(answers(record))
     assert list(told) == ["Who", "What", "How long", "Consumption stopped", "Lost, twice"]
     assert re.match(r"Ann planned it at .* UTC\. Bob approved it at .* UTC\. offramp act began on ", told["Who"])
@@ -81,7 +81,9 @@ def test_the_heading_names_the_way_and_the_state(record, observed, parameters, c
         (None, None, None, "not measured, because this process did not watch the owner znodes."),
     ],
 )  # fmt: skip
-def test_how_long_partitions_stood_still_is_told_as_it_was_measured(record, changed, longest, watched, told):
+def test_the_time_for_which_partitions_were_stalled_is_reported_as_it_was_measured(
+    record, changed, longest, watched, told
+):
     """The 0 ms of a watch say what was seen, not how long nobody owned a partition."""
     found = {"partitions_that_changed_hands": changed, "longest_unowned_ms": longest, "owners_watched": watched}
     event = next(event for event in record.events if event.event == "verified")
@@ -97,7 +99,7 @@ def test_the_picture_has_a_line_per_step_and_per_item_of_several(record):
     assert "url(" not in svg
 
 
-def test_what_became_of_an_item_is_a_sentence(record):
+def test_the_outcome_of_an_item_is_a_sentence(record):
     page = record_html(record)
     assert "<td>Before: old. Now: new.</td>" in page
     assert change_sentence("UNCHANGED", None, '"kafka"') == "Nothing was written. The value is kafka."
@@ -105,7 +107,7 @@ def test_what_became_of_an_item_is_a_sentence(record):
     assert change_sentence("UNKNOWN", "5", None) == "Before: 5. The present value is not known."
 
 
-def test_lost_and_twice_are_counted_where_records_were_written_down_else_it_is_said(record, tmp_path):
+def test_lost_and_twice_are_counted_where_records_were_written_down_else_it_is_reported(record, tmp_path):
     assert dict(answers(record))["Lost, twice"].startswith("Not measured by the run")
     assert evidence.lost_and_twice(record)[0].startswith("Not measured: name the folders")
     during = round(at(record.events[0]).timestamp() * 1000) + 1

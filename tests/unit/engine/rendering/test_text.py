@@ -95,7 +95,7 @@ SAID = [
 ]
 
 
-def test_text_and_page_say_everything_of_a_plan():
+def test_text_and_page_report_everything_of_a_plan():
     plan = rich_plan()
     for text in (plan_text(plan), page(plan_section(plan))):
         for said in [*SAID, plan.digest]:
@@ -130,7 +130,7 @@ def test_text_and_page_promise_no_undo_that_no_run_offers(steps, said):
     assert f"Undo: {line.removeprefix('undo: ')}." in page(plan_section(plan))
 
 
-def test_before_and_after_stand_in_columns():
+def test_before_and_after_are_in_columns():
     lines = [line for line in plan_text(rich_plan()).splitlines() if "→" in line]
     assert lines == [
         "   mode               zookeeper → kafka",
@@ -169,7 +169,7 @@ def test_nothing_poses_as_markup_or_moves_the_cursor(place):
     assert "\x1b" not in plan_section(plan) + plan_text(plan)
 
 
-def test_a_page_of_evidence_says_what_was_done_and_how_it_ended(tmp_path):
+def test_a_page_of_evidence_reports_what_was_done_and_how_it_ended(tmp_path):
     world = ModelRun(tmp_path, (2,), made_by="Ann <ann@example.org>")
     world.run.act()
     text = page((world.folder / "report.html").read_text())
@@ -204,7 +204,7 @@ def test_an_event_is_one_line(tmp_path):
     assert event_text(acted).endswith('acted        CONFIRMED s0/i00 "old" → "new"')
 
 
-def test_what_is_shown_is_what_was_saved(tmp_path):
+def test_the_page_shows_what_was_saved(tmp_path):
     plan = rich_plan()
     save_plan(plan, tmp_path / "plan.json")
     loaded = load_plan(tmp_path / "plan.json")

@@ -41,7 +41,7 @@ def lags(*rows: tuple[int | None, int, int]) -> pl.DataFrame:
         ((5, 10), (None, 10), "unknown"),
     ],
 )
-def test_who_read_on(before, after, verdict):
+def test_members_that_read_on_are_found(before, after, verdict):
     (row,) = analyze.partition_progress(lags((*before, 0)), lags((*after, 0))).to_dicts()
     assert row["verdict"] == verdict
     assert row["produced"] == after[1] - before[1]
@@ -52,12 +52,12 @@ def test_partitions_of_one_snapshot_only_are_left_out():
     assert rows["partition"].to_list() == [1]
 
 
-def test_a_store_that_nobody_uses_is_not_stalled():
+def test_a_store_that_no_one_uses_is_not_stalled():
     left = lags((5, 10, 0)).with_columns(is_stale=pl.lit(True))
     assert analyze.partition_progress(lags((5, 10, 0)), left).is_empty()
 
 
-def test_where_retention_deleted_all_that_was_unread_nothing_stalls():
+def test_if_retention_deleted_all_that_was_unread_nothing_stalls():
     emptied = lags((5, 10, 0)).with_columns(lag_retained=pl.lit(0, pl.Int64))
     assert analyze.partition_progress(lags((5, 10, 0)), emptied)["verdict"].to_list() == ["idle"]
 

@@ -163,7 +163,7 @@ def test_the_class_and_its_evidence() -> None:
         assert [row["class"], row["evidence"]] == expected, name
 
 
-def test_what_is_not_known_is_null_and_what_is_counted_is_not() -> None:
+def test_an_unknown_value_is_null_and_a_counted_one_is_not() -> None:
     row = found(snapshot([group()], offsets=[offset(), offset(topic="gone")]))
     assert (row["last_commit_ms"], row["commit_age_ms"], row["last_seen_ms"], row["name_rule"]) == (None,) * 4
     assert [row[name] for name in COUNTED] == [0, 2, 2, 1, 60]
@@ -171,7 +171,7 @@ def test_what_is_not_known_is_null_and_what_is_counted_is_not() -> None:
     assert [unread[name] for name in COUNTED] == [None] * 5
 
 
-def test_a_history_tells_the_last_commit_and_the_last_member() -> None:
+def test_a_history_reports_the_last_commit_and_the_last_member() -> None:
     """The same offset again shows no commit; the member who made it does."""
     looks = [NOW - timedelta(days=days) for days in (30, 20, 10)]
     rows = {"group_id": "g", "topic": "t", "partition": 0, "error": None, "committed_at": None}
@@ -184,7 +184,7 @@ def test_a_history_tells_the_last_commit_and_the_last_member() -> None:
     assert [(NOW_MS - row[name]) / DAY_MS for name in ("committed_ms", "present_ms")] == [20, 10]
 
 
-def test_the_coordinators_topic_tells_them_too_and_a_tombstone_is_neither() -> None:
+def test_the_coordinators_topic_reports_them_too_and_a_tombstone_is_neither() -> None:
     def at(days: float) -> datetime:
         return NOW - timedelta(days=days)
 

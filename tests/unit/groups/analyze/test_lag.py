@@ -103,7 +103,7 @@ def test_an_offset_row_that_holds_nothing_is_uncommitted() -> None:
     assert (first["has_no_commit"], second["has_no_commit"]) == (False, True)
 
 
-def test_a_leaderless_partition_has_no_lag_and_says_why() -> None:
+def test_a_leaderless_partition_has_no_lag_and_reports_why() -> None:
     (row,) = lag_of([committed(0, 5)], [], partitions=[placed(0, leader=None)])
     assert numbers(row) == (None, None, None, None, False, "log offsets: no leader: the partition is offline")
 
@@ -118,7 +118,7 @@ def test_an_unknown_log_end_leaves_what_was_lost_known() -> None:
     assert numbers(row) == (None, None, None, 4, False, "log offsets: timed out")
 
 
-def test_a_committed_partition_of_a_deleted_topic_says_so() -> None:
+def test_a_committed_partition_of_a_deleted_topic_reports_it() -> None:
     (row,) = lag_of([committed(3, 5)], [], partitions=[])
     assert row["lag"] is None
     assert row["error"] == "log offsets: no such topic-partition (deleted, or the topic was recreated smaller)"
@@ -164,7 +164,7 @@ def test_both_stores_have_their_own_rows_and_their_own_owners() -> None:
     assert (zookeeper["store"], zookeeper["lag"], zookeeper["member_id"]) == (ZOOKEEPER, 6, "g_a")
 
 
-def test_what_one_store_lacks_is_uncommitted_there() -> None:
+def test_a_commit_that_one_store_lacks_is_uncommitted_there() -> None:
     rows = lag_of([committed(0, 4), committed(1, 4), committed(1, 6, store=KAFKA)], [log(0, 0, 10), log(1, 0, 10)])
     assert [(row["store"], row["partition"], row["has_no_commit"]) for row in rows] == [
         (KAFKA, 0, True),
@@ -193,7 +193,7 @@ def test_a_failed_group_hides_whether_something_was_committed() -> None:
     assert row["error"] == "group: the group's committed offsets can't be read: NOT_COORDINATOR"
 
 
-def test_of_two_kafka_owners_the_first_by_name_is_shown_and_the_partition_counts_once() -> None:
+def test_the_first_by_name_of_two_kafka_owners_is_shown_and_the_partition_counts_once() -> None:
     rows = lag_of([committed(0, 6, store=KAFKA)], [log(0, 0, 10)], [owned(0, "b", KAFKA), owned(0, "a", KAFKA)])
     assert [row["member_id"] for row in rows] == ["a"]
 

@@ -98,7 +98,7 @@ def test_a_subscribed_partition_that_no_one_owns_is_found() -> None:
     )
 
 
-def test_a_rebalancing_group_is_told_to_wait() -> None:
+def test_a_rebalancing_group_has_to_wait() -> None:
     state = Group("g", KAFKA, "PreparingRebalance", "classic", "consumer", None, 1)
     snapshot = Snapshot(groups=[state], members=[member("m", KAFKA, "c")], subscriptions=[reads("m", source=KAFKA)])
     assert snapshot.sentence().endswith(
@@ -200,7 +200,7 @@ def test_owned_but_never_committed_is_found() -> None:
     assert Snapshot(committed_offsets=[committed(0, None, "broken")], **rows).findings() == []
 
 
-def test_more_threads_than_partitions_is_told_but_no_error() -> None:
+def test_more_threads_than_partitions_is_reported_but_no_error() -> None:
     snapshot = Snapshot(
         members=[member("g_a"), member("g_b")],
         ownership=[owned(0, "g_a")],
@@ -213,7 +213,7 @@ def test_more_threads_than_partitions_is_told_but_no_error() -> None:
     )
 
 
-def test_spare_embedded_consumers_are_told_once_by_zookeeper() -> None:
+def test_spare_embedded_consumers_are_reported_once_by_zookeeper() -> None:
     members = [
         each for name in ("g_a", "g_b") for each in (member(name, enabled=True), member(f"{name}-u", KAFKA, name))
     ]
@@ -222,7 +222,7 @@ def test_spare_embedded_consumers_are_told_once_by_zookeeper() -> None:
     assert "2 consumer threads share" in snapshot.sentence()
 
 
-def test_spare_kafka_members_are_told_where_a_plain_one_is_among_them() -> None:
+def test_spare_kafka_members_are_reported_where_a_plain_one_is_among_them() -> None:
     members = [member("a", KAFKA, "c"), member("b", KAFKA, "c")]
     subscriptions = [reads(each.member_id, source=KAFKA) for each in members]
     commits = [committed(0, store=KAFKA)]

@@ -65,7 +65,7 @@ def test_offsets_of_a_consumer_group_without_members_may_expire():
     assert summary(GROUP, [], committed_offsets=[], log_offsets=[])["attention"] is None
 
 
-def test_records_that_nobody_reads_come_before_offsets_that_may_expire():
+def test_records_that_no_one_reads_come_before_offsets_that_may_expire():
     assert summary(GROUP, [], log_offsets=[LogOffset("t", 0, 0, 9)])["attention"] == "no active members"
 
 

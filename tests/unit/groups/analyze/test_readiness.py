@@ -154,7 +154,7 @@ def test_a_group_in_order_has_no_blocker() -> None:
     assert blockers_of_each(groups) == {"new": [], "old": [], "canary": []}
 
 
-def test_unsafe_mix_says_who_is_there_and_what_to_stop() -> None:
+def test_unsafe_mix_reports_who_is_there_and_what_to_stop() -> None:
     assert blockers_of(snapshot([old(), plain()]))["unsafe_mix"] == (
         "Group g: 1 plain Kafka consumer runs beside 1 old and 0 migration-enabled consumers under ZooKeeper's"
         " assignment: partitions are read twice. Stop the plain Kafka consumers before anything else."
@@ -256,7 +256,7 @@ def test_every_verdict() -> None:
     ]
 
 
-def test_what_a_failed_group_lacks_is_unknown() -> None:
+def test_figures_that_a_failed_group_lacks_are_unknown() -> None:
     rows = parity_of([*both(0, 5, 5), committed(3, ZOOKEEPER, 4)], [group(KAFKA, error="timed out")])
     assert [row[-1] for row in rows] == ["equal", "unknown"]
     assert [row[-1] for row in parity_of([committed(4, KAFKA, 4)], [group(KAFKA, error="timed out")])] == [

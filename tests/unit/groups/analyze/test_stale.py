@@ -69,7 +69,7 @@ STALE_STORES: dict[str, tuple[list[Member], list[CommittedOffset], str | None]] 
 }
 
 
-def test_a_store_is_stale_only_if_surely_nobody_uses_it():
+def test_a_store_is_stale_only_if_surely_no_one_uses_it():
     groups = {name: snapshot(members, commits) for name, (members, commits, _) in STALE_STORES.items()}
     found = views.stale_stores(with_each_group(groups))
     expected = [(name, store) for name, (*_, store) in STALE_STORES.items() if store is not None]
@@ -116,7 +116,7 @@ def test_a_groups_lag_is_that_of_the_store_in_use():
     }
 
 
-def test_offsets_left_over_do_not_make_a_group_without_members_hurt():
+def test_offsets_left_over_need_no_attention_in_a_group_without_members():
     (row,) = views.summary(snapshot([], [*committed(ZOOKEEPER, 100, 100), *committed(KAFKA, 1000, 1000)])).to_dicts()
     assert (row["attention"], row["lag"]) == (None, 0)
 
@@ -130,7 +130,7 @@ def test_the_group_with_the_most_lag_is_one_that_is_behind_in_use():
     assert views.most_lagging(with_each_group({"g": stopped, "h": behind})) == "h"
 
 
-def test_members_that_commit_nothing_are_told_though_old_offsets_lie_in_the_other_store():
+def test_members_that_commit_nothing_are_reported_though_old_offsets_lie_in_the_other_store():
     found = snapshot([KC], committed(ZOOKEEPER, 100, 100))
     assert set(views.findings(found)["finding"]) == {"assigned_never_committed"}
     (row,) = views.summary(found).to_dicts()
@@ -140,7 +140,7 @@ def test_members_that_commit_nothing_are_told_though_old_offsets_lie_in_the_othe
     assert lag.filter("is_stale")["lag"].to_list() == [900, 900]
 
 
-def test_what_hurts_is_told_of_each_group():
+def test_problems_are_reported_of_each_group():
     groups = {
         "no members, and records to read": snapshot([], committed(KAFKA, 0, 1000)),
         "no members, and nothing to read": snapshot([], committed(KAFKA, 1000, 1000)),

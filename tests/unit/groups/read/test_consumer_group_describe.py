@@ -54,7 +54,7 @@ def test_the_state_has_kafkas_spelling(group):
     )
 
 
-def test_groups_of_other_types_say_that_their_members_are_not_read():
+def test_groups_of_other_types_report_that_their_members_are_not_read():
     collected = _Collected(listed={"s": ListedGroup(1, "new", "Stable", "new")})
     (row,) = collected.result({}).groups.arrow().to_pylist()
     assert row["error"] == "members of a group of type 'new' are not read"

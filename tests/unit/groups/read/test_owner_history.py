@@ -47,7 +47,7 @@ def test_a_life_from_the_server_s_creation_to_the_telling_of_its_end(lives):
     assert (row.topic, row.partition, row.value, row.czxid, row.session_id) == ("t", 0, "g_h-1-0", 7, 0xABC)
 
 
-def test_an_end_told_late_is_no_later_than_what_stands_there_next(lives):
+def test_an_end_reported_late_is_no_later_than_what_is_there_next(lives):
     answer(lives, 50, OWNER, stands("g_h-1-0", 1, 10))
     lives.take_event(Event(400, "DELETED", OWNER))
     lives.take_event(Event(401, "CREATED", OWNER))
@@ -66,14 +66,14 @@ def test_a_znode_gone_before_it_was_read_is_a_life_of_unknown_owner(lives):
     assert (known.member_id, known.error) == ("g_h-3", None)
 
 
-def test_a_znode_not_read_yet_is_told_as_unknown(lives):
+def test_a_znode_not_read_yet_is_reported_as_unknown(lives):
     lives.take_event(Event(100, "CREATED", OWNER))
     (row,) = lives.rows()
     assert row.member_id is None
     assert row.error
 
 
-def test_a_znode_made_again_while_nobody_listened_is_another_life(lives):
+def test_a_znode_made_again_while_no_one_listened_is_another_life(lives):
     answer(lives, 50, OWNER, stands("g_h-1-0", 1, 10))
     answer(lives, 900, OWNER, stands("g_h-1-0", 5, 700))
     assert lives_of(lives) == [("g_h-1", 10, 700, "replaced"), ("g_h-1", 700, None, None)]
@@ -189,7 +189,7 @@ def test_a_watcher_takes_whatever_znodes_hold(place):
 
 
 @pytest.mark.parametrize("line", ["[" * 100_000, "[]", "5", '{"group_id": 1}', "²"])
-def test_a_file_that_holds_something_else_is_told(tmp_path, line):
+def test_a_file_that_holds_something_else_is_reported(tmp_path, line):
     file = tmp_path / "lives.jsonl"
     file.write_text(line + "\n", encoding="utf-8")
     with pytest.raises(HistoryError, match="is not a history"):

@@ -25,7 +25,7 @@ TRAPS = ["", "²", "٣", "१", "x", "-1", "+1", " 1", "1 ", "1_0", "1e3", "0x1"
 
 
 @pytest.mark.parametrize("text", TRAPS)
-def test_what_is_no_offset(text):
+def test_a_wrong_text_is_no_offset(text):
     assert offset_in(text) is None
 
 
@@ -68,12 +68,12 @@ def test_text_that_can_be_stored_can_be_encoded(text):
         assert is_text(text)
 
 
-def test_what_is_shown_is_short():
+def test_the_shown_text_is_short():
     assert len(shown(b"\x00" * 1_000_000)) < 500
     assert shown("abc") == "'abc'"
 
 
-def test_what_zookeeper_takes_is_a_path():
+def test_names_that_zookeeper_takes_are_paths():
     assert list(map(group_path, hostile.ZNODES)) == [f"/consumers/{name}" for name in hostile.ZNODES]
 
 
@@ -110,7 +110,7 @@ def test_each_group_has_a_lock_of_its_own(one, other):
 @pytest.mark.parametrize(
     "data", [b"[]", b"5", b"\xff", b"[" * 100_000, b'{"host":1}', b'{"host":"a","port":"x","endpoints":5}', b"null"]
 )
-def test_a_broker_whose_registration_says_nothing_has_no_address(data):
+def test_a_broker_whose_registration_reports_nothing_has_no_address(data):
     ids = Node(children={"1": Node(data)})
     with pytest.raises(ConnectError, match="PLAINTEXT"):
         plaintext_brokers(FakeClient(Node(children={"brokers": Node(children={"ids": ids})})))

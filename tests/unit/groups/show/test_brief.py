@@ -57,7 +57,7 @@ def needing():
     return brief.attention(SUMMARY, FINDINGS, STALLED, CHANGES)
 
 
-def test_what_hurts_most_comes_first_and_offsets_of_the_store_not_in_use_hurt_nobody(needing):
+def test_the_worst_comes_first_and_offsets_of_the_store_not_in_use_need_no_attention(needing):
     assert needing.rows() == [
         ("no active members", "nobody", None, 40),
         ("unsafe mix", "mixed", None, None),
@@ -145,7 +145,7 @@ def test_members_of_groups_that_could_not_be_read_are_unknown():
     assert figure(brief.brief(part, none, ERRORS, CHANGES.clear(), None), "members") == ("3", "of 2 groups unknown")
 
 
-def test_who_came_was_not_there_before_whatever_was_known_of_its_lag():
+def test_a_group_that_came_was_not_there_before_whatever_was_known_of_its_lag():
     """``lag_before`` is null also of a group whose lag could not be read, and of one that changed its store."""
     changes = CHANGES.with_columns(lag_before=pl.lit(None, pl.Int64), change=pl.lit(None, pl.Int64))
     none = brief.attention(SUMMARY, FINDINGS.clear(), STALLED.clear(), changes.clear())
@@ -164,14 +164,14 @@ def test_a_commit_beyond_the_end_comes_first_with_what_the_consumer_will_do():
     assert "auto.offset.reset" in brief.by_kind(rows)["remedy"][0]
 
 
-def test_a_group_whose_offsets_may_expire_needs_attention_as_offramp_groups_says():
+def test_a_group_whose_offsets_may_expire_needs_attention_as_offramp_groups_reports():
     left = SUMMARY.filter(group_id="left").with_columns(attention=pl.lit(EXPIRING))
     rows = brief.attention(left, FINDINGS.clear(), STALLED.clear(), CHANGES.clear())
     assert rows.rows() == [(EXPIRING, "left", None, 0)]
     assert "offsets.retention.minutes" in brief.by_kind(rows)["remedy"][0]
 
 
-def test_a_group_whose_unread_records_are_all_deleted_waits_for_nobody():
+def test_a_group_whose_unread_records_are_all_deleted_needs_no_attention():
     is_nobody = pl.col("group_id") == "nobody"
     emptied = SUMMARY.with_columns(lag_retained=pl.when(is_nobody).then(0).otherwise("lag_retained"))
     assert "nobody" not in brief.attention(emptied, FINDINGS, STALLED.clear(), CHANGES)["group_id"]
@@ -190,7 +190,7 @@ def _brief(summary, needing):
     return brief.brief(summary, needing, ERRORS.clear(), CHANGES.clear(), None)
 
 
-def test_without_an_earlier_report_nothing_is_said_of_a_change():
+def test_without_an_earlier_report_nothing_is_reported_of_a_change():
     told = brief.brief(SUMMARY.clear(), brief.attention(SUMMARY.clear(), FINDINGS.clear(), STALLED.clear(),
                        CHANGES.clear()), ERRORS.clear(), CHANGES.clear(), None)  # fmt: skip
     assert told.sentences == (
@@ -235,14 +235,14 @@ def test_lags_over_time_become_a_word():
     assert (sparkline([None, 1]), sparkline([0, 0]), sparkline([])) == ("·█", "▁▁", "")
 
 
-def test_what_was_produced_for_who_stood_still_is_unknown_where_it_is_of_every_partition():
+def test_records_produced_for_a_stalled_group_are_unknown_if_they_are_for_every_partition():
     stalled = pl.DataFrame(
         {"group_id": ["a", "b", "b"], "store": "kafka", "member_id": "m", "produced": [None, 2, None], "lag": [9, 1, 2]}
     )
     assert brief.standing_still(stalled).rows() == [("a", "kafka", "m", 1, None, 9), ("b", "kafka", "m", 2, 2, 3)]
 
 
-def test_nothing_of_zookeeper_is_said_of_a_cluster_without_it(needing):
+def test_nothing_of_zookeeper_is_reported_of_a_cluster_without_it(needing):
     shown = brief.brief(SUMMARY, needing, ERRORS, CHANGES, None, has_zookeeper=False)
     assert "ZooKeeper" not in str(shown.figures + shown.sentences)
     assert "ZooKeeper" in str(brief.brief(SUMMARY, needing, ERRORS, CHANGES, None).figures)

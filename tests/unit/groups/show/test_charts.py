@@ -94,7 +94,7 @@ def test_draws_a_self_contained_svg_with_titles(draw: Any, frame: Any, axis: str
 
 
 @each_chart
-def test_an_empty_frame_says_so(draw: Any, frame: Any, axis: str) -> None:
+def test_an_empty_frame_is_labelled(draw: Any, frame: Any, axis: str) -> None:
     assert "nothing to show" in drawn_texts(charts.svg(draw(frame().head(0))))
 
 
@@ -107,11 +107,11 @@ def test_polars_pandas_and_arrow_draw_the_same(draw: Any, frame: Any, axis: str)
 
 
 @each_chart
-def test_is_drawn_on_white_in_the_common_look(draw: Any, frame: Any, axis: str) -> None:
+def test_is_drawn_on_white_in_the_common_style(draw: Any, frame: Any, axis: str) -> None:
     assert 'fill="white"' in picture(draw, frame)
 
 
-def test_the_look_is_not_forced_on_other_charts() -> None:
+def test_the_style_is_not_forced_on_other_charts() -> None:
     before = alt.theme.active
     charts.svg(charts.lag_heatmap(lag()))
     assert alt.theme.active == before
@@ -130,7 +130,7 @@ def test_two_charts_in_one_page_share_no_id() -> None:
     assert not ids[0] & ids[1]
 
 
-def test_heat_map_embeds_one_row_per_partition_and_tells_unknown_from_uncommitted() -> None:
+def test_heat_map_embeds_one_row_per_partition_and_distinguishes_unknown_from_uncommitted() -> None:
     rows = lag(1, 3).with_columns(
         lag=pl.Series([7, None, None], dtype=pl.Int64), has_no_commit=pl.Series([False, True, False])
     )
@@ -145,12 +145,12 @@ def test_a_partition_that_is_unknown_in_one_store_is_not_called_uncommitted() ->
     assert row["state"] == "unknown"
 
 
-def test_a_store_that_nobody_uses_is_not_drawn() -> None:
+def test_a_store_that_no_one_uses_is_not_drawn() -> None:
     rows = lag(2, 1).with_columns(is_stale=pl.col("topic") == "t001")
     assert [row["topic"] for row in rows_of(charts.lag_heatmap(rows))] == ["t000"]
 
 
-def test_heat_map_keeps_the_topics_with_the_most_lag_and_says_so() -> None:
+def test_heat_map_keeps_the_topics_with_the_most_lag_and_reports_it() -> None:
     chart = charts.lag_heatmap(lag(50, 150))
     rows = rows_of(chart)
     assert {row["topic"] for row in rows} == {f"t{each:03}" for each in range(10, 50)}
@@ -176,7 +176,7 @@ def test_members_of_two_sources_have_two_panels() -> None:
     assert {"ZooKeeper", "Kafka"} <= set(drawn_texts(charts.svg(charts.member_share_bars(both))))
 
 
-def test_a_broker_that_is_down_says_so() -> None:
+def test_a_broker_that_is_down_is_reported() -> None:
     assert "2 (down)" in drawn_texts(charts.svg(charts.leaders_per_broker(load())))
 
 

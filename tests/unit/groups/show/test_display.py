@@ -48,7 +48,7 @@ def test_a_phrase_wraps_sooner_than_a_name():
     assert "nowrap" in name
 
 
-def test_what_is_left_out_is_counted():
+def test_left_out_items_are_counted():
     frame = pl.DataFrame({"lag": range(1_001)})
     assert "the first 1,000 of 1,001 rows" in display.table(frame).to_html()
 

@@ -116,7 +116,7 @@ def test_a_step_back_makes_records_wait_at_once():
     assert told(one([(100, 0), (40, 10)], ends, 39, 40)) == [("OK", None), ("silent", 10)]
 
 
-def test_where_ends_were_not_sampled_for_long_it_is_not_known():
+def test_if_ends_were_not_sampled_for_long_it_is_not_known():
     """One end, forty minutes after the commit: the records may have come a second ago."""
     assert told(one([(100, 0)], [(101, 40)], 20, 40, 69, 70)) == [
         ("OK", None),
@@ -126,12 +126,12 @@ def test_where_ends_were_not_sampled_for_long_it_is_not_known():
     ]
 
 
-def test_who_reads_all_between_two_looks_begins_anew():
+def test_a_group_that_reads_all_between_two_observations_begins_again():
     ends = [(100 + minute // 20, minute) for minute in range(80)]
     assert told(one([(100, 0), (101, 25), (102, 45)], ends, 59, 60, 79)) == [("OK", None)] * 3
 
 
-def test_of_a_topic_that_was_made_anew_nothing_waits_until_its_end_passes_the_offset():
+def test_a_topic_made_again_has_nothing_waiting_until_its_end_passes_the_offset():
     ends = [(100, 0), (5, 1), *((2 * minute, minute) for minute in range(2, 100))]
     assert told(one([(100, 0)], ends, 50, 51, 80, 81)) == [("OK", None), ("OK", None), (None, None), ("silent", 50)]
 
@@ -143,7 +143,7 @@ def test_a_coordinator_whose_clock_was_set_back_is_not_silent():
     assert {status for status, _ in told(one(commits, ends, *range(40, 80)))} == {"OK"}
 
 
-def test_a_group_that_goes_on_under_a_new_id_begins_there(data):
+def test_a_group_that_continues_under_a_new_id_begins_there(data):
     """The old id is an alarm for ever; the new one inherits nothing of it.
 
     One commit is a window of no length to Burrow, and so a STOP at once: a share of the window is asked for.
@@ -170,7 +170,7 @@ def test_retention_that_was_shortened_changes_no_verdict(data):
         assert found.sort("group_id", "at_ms").equals(expected.sort("group_id", "at_ms")), rule
 
 
-def test_an_alarm_says_since_when(data):
+def test_an_alarm_reports_since_when(data):
     """The last commit before the silence, the first of the equal ones that had a lag, the last observation that was
     fine.
     """
@@ -237,7 +237,7 @@ def test_nothing_is_no_alarm(data):
     assert backtest([], commits, ends, times, incidents).is_empty()
 
 
-def test_an_alarm_while_no_lag_was_known_says_so():
+def test_an_alarm_while_no_lag_was_known_reports_it():
     looks = {**KEY, "group_id": "g", "at_ms": [0, MINUTE], "is_alarm": True, "since_ms": 0, "lag": [None, None]}
     alarms = analyze.group_alarms(pl.DataFrame(looks, schema_overrides={"lag": pl.Int64}))
     assert alarms["max_lag"].to_list() == [None]

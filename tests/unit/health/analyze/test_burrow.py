@@ -103,7 +103,7 @@ OWN = {
 
 
 @pytest.mark.parametrize("case", EVALUATOR, ids=range(len(EVALUATOR)))
-def test_it_says_what_burrow_says(case):
+def test_it_reports_what_burrow_reports(case):
     assert case.judged()["status"] == case.status
 
 
@@ -126,7 +126,7 @@ def test_our_own_cases(case):
         ("no lag once, then growing", "a commit of the window was 0 records behind, which is allowed (0)"),
     ],
 )
-def test_a_verdict_says_why(name, evidence):
+def test_a_verdict_reports_why(name, evidence):
     assert OWN[name].judged()["evidence"] == evidence
 
 

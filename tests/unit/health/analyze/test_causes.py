@@ -103,7 +103,7 @@ def test_each_cause_is_the_likeliest_with_its_rows(cause):
     }  # fmt: skip
 
 
-def test_what_happened_long_before_or_after_the_alarm_is_no_cause():
+def test_events_long_before_or_after_the_alarm_are_no_cause():
     late = seen(members=lambda at: BOTH if at <= ALARM else (), commit=lambda at: 100 * at - 50)
     early = seen(owner=lambda at: "c-1" if at < 18 else "c-2", commit=lambda at: 100 * at - 50)
     for rows in (late, early):
@@ -124,7 +124,7 @@ def finding(minute, kind, is_utc=True, group="g"):
     }  # fmt: skip
 
 
-def test_logs_tell_what_tables_do_not():
+def test_logs_report_what_tables_do_not():
     told = [
         finding(21, "evicted"), finding(3, "storm"), finding(22, "storm", is_utc=False),
         finding(22, "storm", group="h"), finding(22, "long_join"),
@@ -137,7 +137,7 @@ def test_logs_tell_what_tables_do_not():
     assert found[0]["evidence"] == "1970-01-01 00:21:00 UTC: c-1: evicted"
 
 
-def test_incidents_are_told_by_their_begin_whatever_order_they_came_in():
+def test_incidents_are_reported_by_their_begin_whatever_order_they_came_in():
     """A sum by groups gives them in another order each time."""
     earlier = INCIDENT | {"since_ms": INCIDENT["since_ms"] - 1}
     begun = [earlier | {"group_id": "z"}, INCIDENT | {"group_id": "a"}, INCIDENT | {"group_id": "b"}]
@@ -150,7 +150,7 @@ def test_incidents_are_told_by_their_begin_whatever_order_they_came_in():
         ]
 
 
-def test_only_the_looks_around_an_incident_are_read():
+def test_only_the_observations_around_an_incident_are_read():
     rows = seen()
     ended = pl.from_epoch("at_ms", "ms").dt.replace_time_zone("UTC")
     kept = {
@@ -165,7 +165,7 @@ def test_only_the_looks_around_an_incident_are_read():
     assert health.causes(incidents.clear(), kept.__getitem__).is_empty()
 
 
-def test_an_end_that_was_not_read_at_one_look_is_no_fall_and_no_rise():
+def test_an_end_that_was_not_read_at_one_observation_is_no_fall_and_no_rise():
     """Read as 0, the end made each topic's rate rise after it."""
     told = causes(seen(end=lambda at: None if at == BEGIN else 100 * at))
     assert "topic's rate rose" not in {row["cause"] for row in told}

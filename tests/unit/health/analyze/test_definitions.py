@@ -65,7 +65,7 @@ def test_each_tool_shows_its_own(offsets, expected, is_agreed, said):
     assert row["sentence"].startswith(said)
 
 
-def test_what_is_explained_is_what_is_shown():
+def test_the_explained_figures_are_the_shown_ones():
     """Wherever the tools are said to agree they show one number, and nowhere else."""
     for offsets, *_ in CASES.values():
         found = {row["lag"] if row["is_listed"] else "hidden"

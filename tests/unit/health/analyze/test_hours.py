@@ -9,7 +9,7 @@ from kit import analyze
 PLACE = {"topic": "t", "partition": 0}
 
 
-def test_what_was_read_and_written_is_unknown_where_no_end_was_read():
+def test_rates_are_unknown_where_no_end_was_read():
     looks = analyze.looks_of_hours(pl.DataFrame({"snapshot_id": ["a", "b"], "at_ms": [0, 60_000]}), [0])
     at = {"snapshot_id": ["a", "b"], "at_ms": [0, 60_000]}
     commits = pl.DataFrame(

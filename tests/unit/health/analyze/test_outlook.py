@@ -75,7 +75,7 @@ def test_a_lag_that_grows_is_never_closed_and_deletion_overtakes_the_reader():
     assert row["pause_ms"] == 7 * DAY_MS - 110_000
 
 
-def test_a_group_that_stands_loses_its_next_record_when_its_segment_goes():
+def test_a_stalled_group_loses_its_next_record_when_its_segment_goes():
     stopped = looks(look(0, 100, 1000), look(DAY_MS, 100, 1200))
     row = outlook(stopped, retention(), arrivals((100, 0)))
     assert (row["trend"], row["is_never_closed"]) == ("standing", True)
@@ -164,7 +164,7 @@ def test_bad_input_gives_no_wrong_rate(rows, found):
         assert row["close_ms"] is None
 
 
-def test_a_partition_that_was_added_among_the_looks_has_a_rate_of_its_own():
+def test_a_partition_that_was_added_among_the_observations_has_a_rate_of_its_own():
     added = {"partition": 1}
     frame = looks(look(0, 0, 100), look(10_000, 50, 200), look(10_000, 0, 3) | added, look(20_000, 99, 200),
                   look(20_000, 10, 23) | added)  # fmt: skip
@@ -172,7 +172,7 @@ def test_a_partition_that_was_added_among_the_looks_has_a_rate_of_its_own():
     assert rates.select("partition", "n_looks", "consumed_per_s").rows() == [(0, 3, 4.95), (1, 2, 1.0)]
 
 
-def test_what_is_not_known_is_null_and_says_why():
+def test_an_unknown_value_is_null_with_the_reason():
     unknown = retention(
         cleanup_policy=None, retention_ms=None, retention_bytes=None, error="the settings of the topic can't be read"
     )
@@ -193,7 +193,7 @@ def test_a_size_that_is_not_known_leaves_the_limit_of_time_as_the_latest():
         assert row["deletion_upper_ms"] == 7 * DAY_MS + 300_000
 
 
-def test_a_size_that_nobody_may_tell_is_no_error_where_time_alone_is_the_limit():
+def test_an_unreadable_size_is_no_error_where_time_alone_is_the_limit():
     kept = retention(size_bytes=None, error="broker 1 did not report the sizes of its logs")
     row = outlook(GROWING, kept, arrivals((100, 0)))
     assert row["error"] is None
@@ -205,7 +205,7 @@ def test_retention_that_was_shortened_deletes_at_once():
     assert (row["deletion_lower_ms"], row["pause_ms"]) == (0, 0)
 
 
-def test_retention_that_is_shortened_among_the_looks_is_no_progress_of_the_reader():
+def test_retention_that_is_shortened_among_the_observations_is_no_progress_of_the_reader():
     """The start passes the reader: what lags is less, and it has read nothing. 300 are lost."""
     row = outlook(looks(look(0, 100, 1000), look(10_000, 100, 1100, 400)), retention(), arrivals((400, 0)))
     assert (row["lag_retained"], row["expired_unread"], row["trend"]) == (700, 300, "standing")
@@ -213,12 +213,12 @@ def test_retention_that_is_shortened_among_the_looks_is_no_progress_of_the_reade
     assert (row["close_ms"], row["is_never_closed"]) == (None, True)
 
 
-def test_retention_that_is_lengthened_among_the_looks_counts_as_it_is_now():
+def test_retention_that_is_lengthened_among_the_observations_counts_as_it_is_now():
     row = outlook(GROWING, retention(retention_ms=14 * DAY_MS), arrivals((100, -90_000)))
     assert row["pause_ms"] == 14 * DAY_MS - 110_000
 
 
-def test_a_group_that_goes_on_under_a_new_id_has_no_rate_yet_and_the_old_one_is_gone():
+def test_a_group_that_continues_under_a_new_id_has_no_rate_yet_and_the_old_one_is_gone():
     renamed = look(20_000, 100, 1200) | {"group_id": "new"}
     row = outlook(looks(look(0, 0, 1000), look(10_000, 50, 1100), renamed), retention(), arrivals((100, 0)))
     assert (row["group_id"], row["lag"], row["trend"], row["n_looks"]) == ("new", 1100, "unknown", None)
@@ -230,7 +230,7 @@ def test_a_group_that_goes_on_under_a_new_id_has_no_rate_yet_and_the_old_one_is_
     assert row["pause_ms"] == 7 * DAY_MS - 20_000
 
 
-def test_where_only_markers_wait_the_group_has_caught_up_and_no_record_is_deleted():
+def test_if_only_markers_wait_the_group_has_caught_up_and_no_record_is_deleted():
     at = PLACE | {
         "offset": 100,
         "appended_ms": None,

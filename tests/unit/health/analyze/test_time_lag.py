@@ -59,7 +59,7 @@ def test_by_polls(points, committed, seconds, lower, upper):
     assert row["is_extrapolated"] == (upper is None)
 
 
-def test_idle_is_told_where_it_is_known():
+def test_idle_is_reported_where_it_is_known():
     idle = analyze.time_lag_by_polls(lag_of(130, 160), polls((100, 0), (160, 30)), 60_000)
     assert idle["is_idle"].to_list() == [True]
     growing = analyze.time_lag_by_polls(lag_of(130, 161), polls((100, 0), (160, 30)), 60_000)
@@ -74,12 +74,12 @@ def test_a_poll_takes_time_and_the_bracket_knows():
     assert (row["lower_ms"], row["upper_ms"]) == (29_600, 60_000)
 
 
-def test_what_was_deleted_unread_is_told_of_the_oldest_left():
+def test_records_deleted_unread_are_reported_of_the_oldest_left():
     (row,) = analyze.time_lag_by_polls(lag_of(10, 220, start=130), polls(*STEADY), 60_000).to_dicts()
     assert (row["time_lag_ms"], row["is_truncated"]) == (45_000, True)
 
 
-def test_a_commit_beyond_the_end_has_no_age_and_says_what_the_consumer_will_do():
+def test_a_commit_beyond_the_end_has_no_age_and_reports_what_the_consumer_will_do():
     (row,) = analyze.time_lag_by_polls(lag_of(5000, 220), polls(*STEADY), 60_000).to_dicts()
     assert (row["lag"], row["beyond_end"], row["time_lag_ms"], row["lower_ms"]) == (0, 4780, None, None)
     assert row["error"].startswith("the commit is 4780 beyond the end of the log: ")
@@ -115,7 +115,7 @@ def arrival(**values: object) -> pl.DataFrame:
     return pl.DataFrame([row], schema_overrides=kinds)
 
 
-def test_a_record_that_can_not_be_told_is_unknown_and_says_why():
+def test_a_record_that_can_not_be_reported_is_unknown_and_reports_why():
     found = analyze.time_lag_by_records(lag_of(130, 220), arrival(error="no leader"), "record", 60_000)
     assert found.select("time_lag_ms", "upper_ms", "error").rows() == [(None, None, "time lag: no leader")]
 
@@ -134,7 +134,7 @@ def test_without_lag_nothing_has_to_be_asked():
     assert found.select("time_lag_ms", "lower_ms", "upper_ms", "error").rows() == [(0, 0, 0, None)]
 
 
-def test_what_has_nothing_to_read_but_markers_is_not_late():
+def test_a_group_with_nothing_to_read_but_markers_is_not_late():
     """The lag in records is 1 for ever where a transactional producer wrote last; nothing waits."""
     found = analyze.time_lag_by_records(lag_of(130, 131), arrival(is_quiet=True), "record", 60_000)
     row = found.select("lag", "time_lag_ms", "lower_ms", "upper_ms", "is_idle", "error").row(0)
@@ -142,13 +142,13 @@ def test_what_has_nothing_to_read_but_markers_is_not_late():
 
 
 @pytest.mark.parametrize("is_quiet", [True, False, None])
-def test_a_log_that_got_nothing_of_late_is_idle(is_quiet):
+def test_a_log_that_got_nothing_recent_is_idle(is_quiet):
     read = arrival(appended_ms=9, from_ms=9, until_ms=9, is_quiet=is_quiet)
     found = analyze.time_lag_by_records(lag_of(130, 220), read, "bisection", 60_000)
     assert found.select("is_idle", "is_extrapolated").row(0) == (is_quiet, False)
 
 
-def test_where_offsets_may_be_no_records_a_poll_is_no_lower_bound():
+def test_if_offsets_may_be_no_records_a_poll_is_no_lower_bound():
     """130 to 159 may be gone, by compaction: then the next record came after the second poll."""
     lag, ends = lag_of(130, 220), polls(*STEADY)
     named = pl.DataFrame({**PLACE})
@@ -193,14 +193,14 @@ def test_two_anchors_can_not_see_a_burst():
     assert row["time_lag_ms"] == 20_000
 
 
-def test_a_group_that_goes_on_under_a_new_id_is_told_by_the_same_polls():
+def test_a_group_that_continues_under_a_new_id_is_reported_by_the_same_polls():
     """Polls are of logs: nothing has to be learnt again."""
     old, new = lag_of(130, 220), lag_of(130, 220).with_columns(group_id=pl.lit("new"))
     rows = analyze.time_lag_by_polls(pl.concat([old, new]), polls(*STEADY), 60_000).sort("group_id")
     assert rows.drop("group_id").row(0) == rows.drop("group_id").row(1)
 
 
-def test_retention_that_was_shortened_among_the_polls_tells_of_the_oldest_left():
+def test_retention_that_was_shortened_among_the_polls_reports_of_the_oldest_left():
     """The start was 0, is 190 now: the polls that saw the deleted records still bound those that are left."""
     (row,) = analyze.time_lag_by_polls(lag_of(10, 220, start=190), polls(*STEADY), 60_000).to_dicts()
     assert (row["time_lag_ms"], row["lower_ms"], row["upper_ms"], row["is_truncated"]) == (15_000, 0, 30_000, True)

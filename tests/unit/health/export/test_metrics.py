@@ -37,7 +37,7 @@ def exported() -> dict[str, dict[tuple[str, ...], float]]:
     return samples(page(reading([row()])).text.decode(), parse_text)
 
 
-def test_both_formats_say_the_same():
+def test_both_formats_report_the_same():
     found = page(reading([row()]))
     assert samples(found.openmetrics.decode(), parse_openmetrics) == samples(found.text.decode(), parse_text)
 
@@ -54,7 +54,7 @@ def test_times_are_seconds_and_never_is_infinite():
     assert found["offramp_failed_looks_total"] == {(): 1}
 
 
-def test_what_is_unknown_has_no_sample():
+def test_an_unknown_value_has_no_sample():
     unknown = dict.fromkeys(("lag", "committed_offset", "log_end_offset", "time_lag_ms", "deletion_lower_ms"))
     found = samples(page(reading([row(), row(partition=1, **unknown, is_never_closed=None)])).text.decode(), parse_text)
     for name in ("lag", "committed_offset", "time_lag_seconds", "closed_in_seconds", "unread_deleted_in_seconds"):
@@ -93,7 +93,7 @@ def owned(*owners: str | None) -> Any:
     return SimpleNamespace(ownership=ownership, groups=pl.DataFrame({"group_id": ["g"]}))
 
 
-def test_a_move_is_counted_also_when_nobody_owned_the_partition_between():
+def test_a_move_is_counted_also_when_no_one_owned_the_partition_between():
     moves = OwnerMoves()
     assert moves.count(owned("a", "b")) == {("g", "kafka"): 0}
     assert moves.count(owned(None, "a")) == {("g", "kafka"): 1}
@@ -134,7 +134,7 @@ def test_promtool_accepts_rules_and_metrics():
 
 
 @promtool.needed
-def test_each_rule_fires_when_it_should_and_for_nobody_else():
+def test_each_rule_fires_when_it_should_and_for_no_other_group():
     promtool.check("test", "rules", str(RULE_TESTS))
 
 
@@ -169,7 +169,7 @@ def test_a_textfile_that_cant_be_replaced_leaves_no_draft(tmp_path):
 
 
 @pytest.mark.parametrize(("lags", "wanted"), [([None, None], None), ([None, 3], 3), ([], 0)])
-def test_of_groups_that_were_left_out_an_unknown_lag_is_no_zero(lags, wanted):
+def test_an_unknown_lag_of_groups_left_out_is_no_zero(lags, wanted):
     others = pl.DataFrame(
         {"group_id": [f"g{at}" for at in range(len(lags))], "lag": lags, "n_partitions": 1, "n_unknown": 0},
         schema_overrides={"lag": pl.Int64, "n_partitions": pl.Int64, "n_unknown": pl.Int64},

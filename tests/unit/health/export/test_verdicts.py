@@ -61,7 +61,7 @@ def test_they_are_the_rules_of_a_history():
     assert statuses >= {"OK", "WARN", "STOP", "REWIND"}
 
 
-def test_who_is_gone_is_forgotten_and_who_comes_back_begins_anew():
+def test_a_gone_group_is_forgotten_and_begins_again_when_it_comes_back():
     windows, seen = CommitWindows(), looks(25)
     for look in seen[:12]:
         windows.judge(look)

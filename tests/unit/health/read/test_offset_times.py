@@ -61,7 +61,7 @@ def test_a_lag_of_seventeen_minutes_takes_few_questions():
         ([], "the records of this partition have no timestamp"),
     ],
 )
-def test_what_can_not_be_told_says_why(times, said):
+def test_an_unreadable_value_has_a_reason(times, said):
     bracket, _ = halved(times, 0)
     assert bracket.row(("t", 0)).error == said
     assert bracket.row(("t", 0)).appended_ms is None
@@ -85,7 +85,7 @@ def test_a_hole_that_a_second_bridges_stays_within_the_resolution():
     assert (row.from_ms, row.until_ms - row.from_ms <= 1000) == (300_000, True)
 
 
-def test_a_record_as_old_as_the_one_before_can_not_be_told_from_a_hole():
+def test_a_record_as_old_as_the_one_before_can_not_be_distinguished_from_a_hole():
     """The brackets are one and the same: whoever wants to know has to read."""
     dense = halved([100_000, 300_000, 300_000, 900_000], 2)[0].row(("t", 0))
     hole = halved([100_000, 300_000, 900_000], 2, offsets=[0, 1, 3])[0].row(("t", 0))
@@ -119,7 +119,7 @@ def test_a_steady_log_takes_few_questions_however_old_the_record_is():
 
 
 @pytest.mark.parametrize("offset", [2, 3, 4])
-def test_where_a_producers_clock_was_set_back_the_newest_time_before_bounds_it(offset):
+def test_if_a_producers_clock_was_set_back_the_newest_time_before_bounds_it(offset):
     """The log is 100, 500, 200, 210, 220, 900 s; ListOffsets shows the first record that is not older, in order."""
     times = [1000 * second for second in (100, 500, 200, 210, 220, 900)]
     bracket = _Bracket(offset, NOW)
@@ -129,6 +129,6 @@ def test_where_a_producers_clock_was_set_back_the_newest_time_before_bounds_it(o
     assert (row.from_ms, row.until_ms) == (500_000, 900_000)  # wide: it is going to be read
 
 
-def test_records_that_retention_took_after_the_look_leave_the_oldest_as_next():
+def test_records_that_retention_took_after_the_observation_leave_the_oldest_as_next():
     row = halved([600_000, 700_000], 10, offsets=[40, 41])[0].row(("t", 0))
     assert (row.from_ms, row.until_ms) == (600_000, 600_000)

@@ -78,7 +78,7 @@ def row():
     return fetched
 
 
-def test_all_is_told_and_a_log_on_its_way_to_another_disk_is_not_counted(row):
+def test_all_is_reported_and_a_log_on_its_way_to_another_disk_is_not_counted(row):
     found = row()
     assert (found.retention_ms, found.retention_bytes, found.segment_ms, found.segment_bytes) == (
         604_800_000, -1, 3_600_000, 1000,
@@ -96,7 +96,7 @@ def test_all_is_told_and_a_log_on_its_way_to_another_disk_is_not_counted(row):
         ("leader", "size_bytes", "the partition has no leader, so the size of its log is unknown"),
     ],
 )
-def test_what_is_refused_is_null_with_the_reason(row, failing, unknown, said):
+def test_a_refused_value_is_null_with_the_reason(row, failing, unknown, said):
     found = row(failing)
     assert getattr(found, unknown) is None
     assert found.error.startswith(said)

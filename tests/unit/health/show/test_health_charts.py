@@ -66,7 +66,7 @@ def test_hours_of_the_groups_with_the_most_lag():
     assert "nothing to show" in svg(hours_heatmap(pl.DataFrame(rows[:1]).with_columns(max_lag=pl.lit(None, pl.Int64))))
 
 
-def test_a_brief_of_a_quiet_time_and_of_one_look():
+def test_a_brief_of_a_quiet_time_and_of_one_observation():
     within = pl.DataFrame({"group_id": ["g"], "over_ms": [0], "unknown_ms": [0], "max_lag": [1]})
     none = pl.DataFrame(schema=dict.fromkeys(("since_ms", "from_ms", "until_ms", "n_partitions", "max_lag"), pl.Int64))
     none = none.with_columns(group_id=pl.lit(""), cause=pl.lit(""), evidence=pl.lit(""))
@@ -85,7 +85,7 @@ def test_a_brief_of_a_quiet_time_and_of_one_look():
     assert "auto.offset.reset" in said
 
 
-def test_what_was_unknown_was_not_within_the_target():
+def test_unknown_time_was_not_within_the_target():
     within = pl.DataFrame(
         {"group_id": ["well", "late", "unsure", "unread"], "over_ms": [0, 9, 0, 0], "unknown_ms": [0, 5, 5, 0]}
         | {"max_lag": [1, 50, 1, None]}
@@ -100,7 +100,7 @@ def test_what_was_unknown_was_not_within_the_target():
     assert told.figures[-2:] == (("always within target", "1", "groups"), ("lag at times unknown", "3", "groups"))
 
 
-def test_an_age_without_an_upper_bound_is_told_from_one_with():
+def test_an_age_without_an_upper_bound_is_distinguished_from_one_with():
     ages = {"lag": [5, 7, 0, None], "lower_ms": [1000, 90_000, 0, None], "upper_ms": [2000, None, 0, None]}
     rows = pl.DataFrame({"group_id": ["young", "old", "well", "unread"], "store": "kafka", **ages})
     drawn = svg(ages_of_groups(rows.with_columns(time_lag_ms=pl.col("lower_ms") + 500)))

@@ -38,7 +38,7 @@ def test_each_group_counts_once_in_its_store():
     assert "1 active · 2 idle · 1 dead · 1 can't be reported: of 5 groups in a store" in svg(drawn)
 
 
-def test_ages_stand_in_their_column_and_the_unknown_ones_too():
+def test_ages_are_in_their_column_and_the_unknown_ones_too():
     drawn = commit_ages(ROWS)
     assert counted(drawn) == {
         ("up to an hour", "active"): 1,

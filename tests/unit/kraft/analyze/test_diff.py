@@ -104,7 +104,7 @@ def test_a_topic_that_zookeeper_has_under_another_id_is_named_while_it_is_in_fli
     assert earlier["topic", "t", "id"] == ("diverged", None, None)
 
 
-def test_what_waits_for_a_sync_that_cannot_end_says_why():
+def test_a_wait_for_a_sync_that_cannot_end_has_a_reason():
     sides = [item("zookeeper", *QUOTA, "1")], [item("kraft", *QUOTA, "2")]
     assert compared(*sides, is_syncing=True, sync_cause="client_metrics")[QUOTA] == (
         "in_flight",
@@ -133,7 +133,7 @@ def test_a_partition_without_a_state_znode_is_named(offset):
     assert found["partition", "t", "0"][2] is None
 
 
-def test_what_zookeeper_never_has_is_expected():
+def test_values_that_zookeeper_never_has_are_expected():
     rows = [
         item("kraft", "feature", "metadata.version", "level", "21"),
         item("kraft", "config", "client-metrics/x", "interval.ms", "1"),
@@ -193,7 +193,7 @@ def test_a_credential_is_compared_by_its_fingerprints(kraft, expected):
     assert compared(sides[:1], sides[1:])[key] == expected
 
 
-def test_what_cannot_be_read_is_unknown_with_all_that_belongs_to_it():
+def test_an_unreadable_value_is_unknown_with_all_that_belongs_to_it():
     bad = item("zookeeper", "acl", "TOPIC:LITERAL:t", "", error="/kafka-acl/Topic/t: it is empty")
     found = compared(
         [bad], [item("kraft", "acl", "TOPIC:LITERAL:t", "rule"), item("kraft", "acl", "TOPIC:LITERAL:u", "rule")]

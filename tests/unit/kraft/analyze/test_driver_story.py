@@ -49,7 +49,7 @@ def test_each_line_of_the_driver_becomes_a_sentence(layout):
     assert {each.controller for each in events} == {3000}
 
 
-def test_what_is_repeated_is_one_event():
+def test_a_repeated_line_is_one_event():
     line = LAB.format("2026-11-27 22:46:{:02},113", SEEN[3][0])
     (event,) = driver_events([line.format(second) for second in range(5)], "c.log")
     assert event.sentence.endswith("has registered, 5 times")

@@ -19,12 +19,12 @@ def facts(zk_state: str | None, *nodes, held=None, registrations=()) -> Facts:
     return Facts(AT, held or control(), nodes, registrations, zk_state, log_read_at=AT if zk_state else None)
 
 
-def test_where_no_zookeeper_is_each_node_stands_there():
+def test_if_no_zookeeper_is_each_node_is_there():
     born = Facts(AT, None, (node("broker", mode="kraft"), node("controller", has_flag=False)), log_read_at=AT)
     assert set(places(born).values()) == {"no ZooKeeper"}
 
 
-def test_whether_a_broker_is_in_zookeeper_is_not_known_where_the_list_is_hidden():
+def test_a_brokers_place_in_zookeeper_is_unknown_where_the_list_is_hidden():
     hidden = control(brokers=(), **hides("/brokers/ids"))
     (row,) = node_places(facts("MIGRATION", node("broker"), held=hidden))
     assert row.in_zookeeper is None
@@ -42,7 +42,7 @@ def test_whether_a_broker_is_in_zookeeper_is_not_known_where_the_list_is_hidden(
         ("POST_MIGRATION", control(), "migration", "dual write"),
     ],
 )
-def test_a_broker_stands_where_its_mode_belongs(zk_state, held, mode, place):
+def test_a_broker_is_where_its_mode_belongs(zk_state, held, mode, place):
     assert places(facts(zk_state, node("broker", mode=mode), held=held)) == {("broker", 1): place}
 
 
@@ -61,7 +61,7 @@ def test_a_controller_without_the_flag_is_not_ready_or_would_finalise(zk_state, 
     assert places(facts(zk_state, node("controller", has_flag=flag), held=held))["controller", 3000] == place
 
 
-def test_who_does_not_answer_is_unknown_and_says_why():
+def test_a_node_that_does_not_answer_is_unknown_with_the_reason():
     silent = replace(node("broker"), mode=None, has_flag=None, error="it is down")
     (row,) = node_places(facts("MIGRATION", silent))
     assert (row.stands_at, row.error, row.in_zookeeper) == ("unknown", "it is down", True)
@@ -74,7 +74,7 @@ def test_a_controller_that_follows_gets_its_id_by_its_registered_address():
     assert (row.node_id, row.registered_as) == (3001, "ready to migrate")
 
 
-def test_nodes_that_nobody_asked_are_rows_too():
+def test_nodes_that_no_one_asked_are_rows_too():
     held, known = control(brokers=(1, 7)), broker(role="controller", node_id=3002)
     rows = {(row.role, row.node_id): row for row in node_places(facts("MIGRATION", held=held, registrations=[known]))}
     assert set(rows) == {("broker", 1), ("broker", 7), ("controller", 3002)}
@@ -82,6 +82,6 @@ def test_nodes_that_nobody_asked_are_rows_too():
     assert rows["controller", 3002].error == "the profile doesn't name it"
 
 
-def test_without_zookeeper_nothing_is_said_of_it():
+def test_without_zookeeper_nothing_is_reported_of_it():
     (row,) = node_places(Facts(AT, None, [node("broker")]))
     assert row.in_zookeeper is None

@@ -75,7 +75,7 @@ def test_a_broker_goes_to_migration_mode_to_kraft_mode_and_back_again():
     assert back == {name: value for name, value in plain.items() if name != "log.message.format.version"}
 
 
-def test_what_a_kraft_broker_no_longer_knows_is_left_to_the_operator():
+def test_values_that_a_kraft_broker_no_longer_knows_are_left_to_the_operator():
     node = of({"process.roles": "broker", "node.id": "1"})
     change = settings_change(MIGRATION, node, None)
     assert any("zookeeper.connect" in each for each in change.by_hand)
@@ -144,7 +144,7 @@ PRESENT = {
 
 @pytest.mark.parametrize("mode", [MIGRATION, KRAFT, ZOOKEEPER, CONTROLLER, FINAL_CONTROLLER])
 @pytest.mark.parametrize("present", PRESENT.values(), ids=PRESENT)
-def test_what_is_made_is_what_kafka_takes(mode, present):
+def test_made_files_are_what_kafka_takes(mode, present):
     """But for what a person has to write into a new controller's file."""
     by_hand = {"node.id": "3000", "listeners": "CONTROLLER://c1:9093"} if mode.endswith(CONTROLLER) else {}
     node = of_file(made(mode, present) | by_hand, "made", KEY)
@@ -164,14 +164,14 @@ def test_a_name_of_a_stranger_stays_in_its_comment():
     assert "process.roles" not in parse_properties(render(settings_change(MIGRATION, node, VOTERS), node))
 
 
-def test_equal_secrets_have_equal_fingerprints_within_one_look():
+def test_equal_secrets_have_equal_fingerprints_within_one_observation():
     one, other = of(PLAIN).secrets, of(PLAIN | {"password.encoder.secret": "another"}).secrets
     assert one["password.encoder.secret"] == of(PLAIN).secrets["password.encoder.secret"]
     assert one["password.encoder.secret"] != other["password.encoder.secret"]
     assert one["password.encoder.secret"] != of_file(PLAIN, "x", b"other look").secrets["password.encoder.secret"]
 
 
-def test_what_a_node_tells_keeps_defaults_and_hidden_values_apart():
+def test_a_nodes_answer_keeps_defaults_and_hidden_values_apart():
     rows = [
         NodeSetting(3000, "process.roles", "controller", "file", False),
         NodeSetting(3000, "num.partitions", "1", "default", False),
@@ -330,14 +330,14 @@ def test_the_lines_that_change_are_those_of_the_file():
     assert SECRET not in str(lines)
 
 
-def test_what_a_node_has_already_is_no_change():
+def test_a_setting_that_a_node_has_already_is_no_change():
     present = of_file(PLAIN | {"zookeeper.metadata.migration.enable": "true"}, "b1", KEY)
     names = [name for action, name, _ in changed_lines(settings_change(MIGRATION, present, VOTERS), present)]
     assert "zookeeper.metadata.migration.enable" not in names
     assert "broker.id" not in names
 
 
-def test_of_a_controller_that_is_made_from_a_broker_all_is_set_and_nothing_removed():
+def test_a_controller_made_from_a_broker_has_all_settings_and_nothing_removed():
     present = of_file(PLAIN, "b1", KEY)
     actions = {action for action, _, _ in changed_lines(settings_change(CONTROLLER, present, VOTERS), present)}
     assert actions == {"set", "manually"}

@@ -49,14 +49,14 @@ def test_the_state_of_a_sound_migration():
 
 
 @pytest.mark.parametrize("ahead_s", [-3600, -60, 60, 3600])
-def test_clocks_that_are_apart_are_no_dual_write_that_stands_still_and_hide_none(ahead_s):
+def test_clocks_that_are_apart_are_no_stalled_dual_write_and_hide_none(ahead_s):
     """This machine's, ahead of ZooKeeper's or behind it."""
     seen = replace(SOUND, control=control(read_at=AT + timedelta(seconds=ahead_s)), stood_still_s=0.4)
     assert findings(seen) == []
     assert [each.check_id for each in findings(replace(seen, stood_still_s=15.2))] == ["P02"]
 
 
-def test_what_was_not_read_is_unknown_and_not_zero():
+def test_an_unread_value_is_unknown_and_not_zero():
     found = state(replace(SOUND, control=None, nodes=(SILENT,), log_read_at=None, registrations=(), zk_state=None))
     numbers = (found.lag, found.n_zookeeper, found.n_migrating, found.n_kraft, found.n_fenced, found.high_watermark)
     assert set(numbers) == {None}
@@ -112,7 +112,7 @@ def test_controllers_that_were_just_started_wait_and_nothing_is_wrong():
 
 
 @pytest.mark.parametrize("zk_state", ["MIGRATION", "PRE_MIGRATION", None])
-def test_what_may_not_be_read_is_an_error_of_a_fact_and_no_finding(zk_state):
+def test_a_hidden_value_is_an_error_of_a_fact_and_no_finding(zk_state):
     """In dual write above all: its remedy would be to delete /migration."""
     nothing = dict.fromkeys(("checkpoint", "checkpoint_epoch", "controller_epoch", "has_migration"))
     hidden = hides("/migration", "/controller_epoch")
@@ -160,7 +160,7 @@ def test_a_controller_that_refuses_has_not_stopped():
         (replace(SOUND, control=None), None),
     ],
 )
-def test_why_a_cluster_has_no_zookeeper(facts, told):
+def test_a_cluster_without_zookeeper_has_a_reason(facts, told):
     found = why_no_zookeeper(facts)
     assert found is None if told is None else told in found
 

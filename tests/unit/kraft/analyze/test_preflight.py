@@ -111,7 +111,7 @@ SOUND_TOO = (
 
 
 @pytest.mark.parametrize(("check_id", "facts"), SOUND_TOO, ids=lambda each: each if isinstance(each, str) else "")
-def test_what_kafka_reads_alike_is_met(check_id, facts):
+def test_values_that_kafka_reads_alike_are_met(check_id, facts):
     (row,) = of(check_id, facts)
     assert row.is_met is True, row.sentence
 
@@ -411,7 +411,7 @@ def test_content_that_imitates_a_refusal_is_none(check_id, kind, entity):
 
 
 @pytest.mark.parametrize(("check_id", "facts"), DARK, ids=lambda each: each if isinstance(each, str) else "")
-def test_what_was_not_read_is_never_met(check_id, facts):
+def test_an_unread_check_is_never_met(check_id, facts):
     rows = of(check_id, facts)
     assert [each for each in rows if each.is_met is None], [each.sentence for each in rows]
     assert not any(each.is_met for each in rows)
@@ -431,7 +431,7 @@ def test_only_a_refusal_of_zookeeper_gives_the_advice_of_a_refusal():
 NOTHING: Callable[[], PreflightFacts] = lambda: PreflightFacts(Facts(AT, None, ()))  # noqa: E731
 
 
-def test_a_look_that_read_nothing_meets_nothing():
+def test_an_observation_that_read_nothing_meets_nothing():
     rows = preflight(NOTHING())
     assert {each.check_id for each in rows if each.is_met} == set()
     assert {each.check_id for each in rows} == {each.rule.check_id for each in CHECKS}
@@ -483,11 +483,11 @@ def test_a_value_that_ends_brokers_blocks_and_a_setting_that_they_ignore_does_no
     assert (row.is_met, row.severity) == (False, severity)
 
 
-def test_what_concerns_the_way_back_does_not_block_the_way_on():
+def test_checks_of_the_rollback_do_not_block_the_move():
     assert blocking(preflight(differing("diverged"))) == []
 
 
-def test_the_count_says_about_how_long_the_copy_takes():
+def test_the_count_reports_about_how_long_the_copy_takes():
     (row,) = of("Z20", replace(SOUND, partitions=partitions(*[PARTITION] * 6_994)))
     assert "The copy takes about 10 s, at 700 values per second" in row.sentence
 

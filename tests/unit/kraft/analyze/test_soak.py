@@ -73,12 +73,12 @@ def test_a_fail_over_shows_in_who_leads_or_in_the_epoch_alone(kept):
     assert soak.fail_overs(again)["to_controller"].to_list() == ["3001", "3001"]
 
 
-def test_when_nobody_looked_is_told(kept):
+def test_times_without_an_observation_are_reported(kept):
     (row,) = soak.gaps(kept.states).rows(named=True)
     assert (row["seconds"], row["from_at"]) == (3600.0, SOUND.at + timedelta(minutes=6))
 
 
-def test_a_value_says_since_when_until_when_and_whether_it_differs_still(kept, tmp_path):
+def test_a_value_reports_since_when_until_when_and_whether_it_differs_still(kept, tmp_path):
     (row,) = kept.values.rows(named=True)
     assert (row["item"], row["verdict"], row["cause"], row["n_looks"], row["is_open"]) == (
         "b",
@@ -97,18 +97,18 @@ def test_a_value_says_since_when_until_when_and_whether_it_differs_still(kept, t
         later.verify()
 
 
-def test_the_last_look_decides(kept, tmp_path):
+def test_the_last_observation_decides(kept, tmp_path):
     last = f"{SOUND.at + timedelta(minutes=66):%Y-%m-%d %H:%M:%S}"
     assert kept.verify() == f"Cluster one: the last observation, at {last} UTC, is clean. Observations: 8."
     with pytest.raises(PartialRead, match="is not read; no controller answers"):
         history(tmp_path, look(70, None, error="no controller answers")).verify()
 
 
-def test_what_was_not_read_is_counted_by_reason(kept):
+def test_unread_values_are_counted_by_reason(kept):
     assert kept.unread.select("error", "n_looks").rows() == [("no controller answers", 1)]
 
 
-def test_the_brief_says_what_happened_first(kept):
+def test_the_brief_reports_what_happened_first(kept):
     told = " ".join(brief(kept.states, kept.values, kept.cluster).sentences)
     assert "Cluster one was examined 8 times" in told
     assert (
@@ -128,7 +128,7 @@ def test_a_soak_without_a_fail_over_asks_for_one(tmp_path):
     assert "No value diverged." in told
 
 
-def test_of_several_clusters_one_has_to_be_named(tmp_path):
+def test_one_of_several_clusters_has_to_be_named(tmp_path):
     one = look(0)
     other = replace(one, status=replace(one.status, state=replace(one.status.state, cluster="two")))
     kept = KraftHistory(tmp_path)
@@ -141,7 +141,7 @@ def test_of_several_clusters_one_has_to_be_named(tmp_path):
     assert kept.soak("two").cluster == "two"
 
 
-def test_the_last_hours_are_of_the_newest_look(kept, tmp_path):
+def test_the_last_hours_are_of_the_newest_observation(kept, tmp_path):
     assert KraftHistory(tmp_path).soak("one", last_hours=0.5).states["phase"].to_list() == ["kraft"]
 
 
@@ -204,13 +204,13 @@ def test_a_soak_is_long_enough_with_a_fail_over_and_nothing_diverged(tmp_path):
         "dual write was stalled at the end",
     ],
 )
-def test_what_a_soak_lacks_is_told(tmp_path, looks, told):
+def test_the_missing_part_of_a_soak_is_reported(tmp_path, looks, told):
     minutes_later = 170 if looks == SOAKED[:3] else 160
     assert told in problem(tmp_path, *looks, minutes_later=minutes_later)
 
 
 @pytest.mark.parametrize("looks", [[*SOAKED, look(165, **FAILED_OVER)], [look(2 * 24 * 60, **FAILED_OVER)]])
-def test_looks_by_a_clock_that_was_ahead_vouch_for_nothing(tmp_path, looks):
+def test_observations_by_a_clock_that_was_ahead_vouch_for_nothing(tmp_path, looks):
     """However long such a history seems: how long was really watched nobody knows."""
     told = problem(tmp_path, *looks, hours=0.0)
     assert told.startswith("clock trouble: an observation is dated 20")
@@ -252,20 +252,20 @@ def test_a_soak_outlasts_the_election_of_its_own_fail_over(tmp_path):
     assert figure == ("phase now", "kraft", f"since {SOUND.at:%Y-%m-%d %H:%M} UTC")
 
 
-def test_looks_without_a_leader_are_not_watching(tmp_path):
+def test_observations_without_a_leader_are_not_watching(tmp_path):
     looks = [SOAKED[0], *(without_leader(at) for at in range(10, 100, 10)), *SOAKED[2:]]
     assert f"1.0 h of 2 h without a break: {NO_PROOF}" in problem(tmp_path, *looks)
 
 
-def test_a_broker_back_in_zookeeper_ends_a_soak_though_nobody_leads(tmp_path):
+def test_a_broker_back_in_zookeeper_ends_a_soak_though_no_one_leads(tmp_path):
     assert "the phase was dual write" in problem(tmp_path, *SOAKED[:2], without_leader(99, (1,)), *SOAKED[2:])
 
 
-def test_a_name_that_stood_for_another_cluster_shows_the_newest_alone(tmp_path):
+def test_a_name_that_was_for_another_cluster_shows_the_newest_alone(tmp_path):
     looks = [look(0, cluster_id="old"), look(1, cluster_id=None), look(2, cluster_id="new")]
     assert history(tmp_path, *looks).states["cluster_id"].to_list() == [None, "new"]
 
 
-def test_a_history_without_a_look_is_no_soak(tmp_path):
+def test_a_history_without_an_observation_is_no_soak(tmp_path):
     states = history(tmp_path, *SOAKED).states
     assert "no observation" in soak.soak_problem(states.clear(), look(160).status.state.at, 1.0)

@@ -52,7 +52,7 @@ def test_every_compression_of_kafka(codec):
 
 
 @pytest.mark.parametrize("codec", ["gzip", "snappy", "lz4", "zstd"])
-def test_what_is_no_such_compression_is_told(codec):
+def test_an_unknown_compression_is_reported(codec):
     octets = written.batch(0, [b"value"])
     attributes = ["none", "gzip", "snappy", "lz4", "zstd"].index(codec)
     body = struct.pack(">h", attributes) + octets[23:]
@@ -62,7 +62,7 @@ def test_what_is_no_such_compression_is_told(codec):
     assert batch.error.startswith("the records of a batch can't be read: the batch's ")
 
 
-def test_a_changed_byte_is_told_and_the_next_batch_is_read():
+def test_a_changed_byte_is_reported_and_the_next_batch_is_read():
     octets = bytearray(written.batch(0, [b"aaaa"]) + written.batch(1, [b"bbbb"]))
     octets[65] ^= 0x01
     broken, whole = read_batches(bytes(octets))
@@ -85,7 +85,7 @@ def test_a_cut_file_ends_with_what_is_missing(keep, told):
     assert [each.error for each in batches] == [None, told]
 
 
-def test_zeros_at_the_end_are_room_that_nobody_wrote_to():
+def test_zeros_at_the_end_are_room_that_no_one_wrote_to():
     assert [each.error for each in read_batches(written.batch(0, [b"a"]) + bytes(200))] == [None]
     assert list(read_batches(b"")) == []
 
@@ -104,7 +104,7 @@ def test_a_header_that_is_none(at, octets, told):
     assert [each.error for each in read_batches(bytes(good))] == [told]
 
 
-def test_a_count_that_is_too_high_or_too_low_is_told():
+def test_a_count_that_is_too_high_or_too_low_is_reported():
     for count in (1, 3):
         octets = bytearray(written.batch(0, [b"a", b"b"]))
         octets[57:61] = struct.pack(">i", count)

@@ -30,7 +30,7 @@ class Listener(_ControllerClient):
         raise AssertionError("it is asked again, although it will never know")
 
 
-def test_a_brokers_listener_is_said_to_be_one_at_once():
+def test_a_brokers_listener_is_reported_to_be_one_at_once():
     with pytest.raises(ConnectError, match=r"kafka-1:9092 is no controller.*Name the controllers' own listener"):
         asyncio.run(Listener()._leader("kafka-1:9092", Deadline(30)))
 
@@ -69,7 +69,7 @@ def test_after_an_election_the_new_leader_is_asked(code):
     assert ([each.kind for each in fetched.files], fetched.until) == (["fetched"], 0)
 
 
-def test_a_quorum_that_elects_all_the_time_is_told():
+def test_a_quorum_that_elects_all_the_time_is_reported():
     with pytest.raises(ConnectError, match=r"each of 5 attempts to read __cluster_metadata \(Fetch: FENCED_LEADER"):
         asyncio.run(Quorum(100).fetch("controllers", Deadline(30)))
 

@@ -98,7 +98,7 @@ def test_the_first_of_a_transaction_counts_at_its_end():
     assert topics(replayed(written.topic("before", 1), BEGIN, written.topic("open", 2))) == ["before"]
 
 
-def test_every_record_says_how_its_transaction_ended():
+def test_every_record_reports_how_its_transaction_ended():
     one = written.topic("t", 1)
     assert fates(NO_OP, BEGIN, one, END, one, BEGIN, one, ABORT, BEGIN, one) == [
         "none",
@@ -110,7 +110,7 @@ def test_every_record_says_how_its_transaction_ended():
     assert fates(BEGIN, one, BEGIN, one, END) == ["open", "open", "committed", "committed", "committed"]
 
 
-def test_an_end_without_a_beginning_is_told():
+def test_an_end_without_a_beginning_is_reported():
     image = replayed(END, written.topic("t", 1))
     assert image.problems == ["offset 0: EndTransaction without a BeginTransaction"]
     assert topics(image) == ["t"]
@@ -256,7 +256,7 @@ def test_elr_is_cleared_of_one_topic_or_of_all():
         ([written.framed(29, 0, b"")], "type 29 of a record is not known"),
     ],
 )
-def test_what_fits_nothing_is_told_and_the_rest_is_replayed(values: Sequence[bytes], told: str):
+def test_a_record_that_fits_nothing_is_reported_and_the_rest_is_replayed(values: Sequence[bytes], told: str):
     image = replayed(*values, written.topic("after", 9))
     assert image.problems == [f"offset {len(values) - 1}: {told}"]
     assert "after" in topics(image)

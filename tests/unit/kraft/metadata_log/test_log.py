@@ -124,7 +124,7 @@ def test_damage_before_the_checkpoint_s_end_does_not_matter(tmp_path):
     assert log.files["is_whole"].to_list() == [True, False]
 
 
-def test_files_of_two_clusters_are_told(tmp_path):
+def test_files_of_two_clusters_are_reported(tmp_path):
     one, other = tmp_path / "one", tmp_path / "other"
     written.write_log(one, {0: written.segment(*THREE, epoch=4)})
     written.write_log(other, {3: written.segment(NO_OP, base_offset=3, epoch=2)})
@@ -136,7 +136,7 @@ def test_files_of_two_clusters_are_told(tmp_path):
     assert log.image.stopped == "after offset 2: offset 1 comes after 2: this record belongs to another log"
 
 
-def test_a_transaction_that_goes_on_in_the_next_segment(tmp_path):
+def test_a_transaction_that_continues_in_the_next_segment(tmp_path):
     begin, end = written.value("BeginTransaction"), written.value("EndTransaction")
     folder = written.write_log(
         tmp_path,
@@ -208,7 +208,7 @@ def test_no_secret_is_in_a_table(tmp_path):
     assert "hush" not in str(vars(log.image))
 
 
-def test_what_tasks_read_is_what_the_driver_reads(tmp_path):
+def test_tasks_read_what_the_driver_reads(tmp_path):
     folder = written.write_log(
         tmp_path,
         {0: written.segment(*THREE), 3: written.segment(NO_OP, base_offset=3)},
@@ -237,7 +237,7 @@ def test_tables_are_spark_s_too():
     assert "replicas array<int> NOT NULL" in tables.METADATA_PARTITIONS.spark_row_schema
 
 
-def test_how_far_an_offset_is_behind(tmp_path):
+def test_the_distance_of_an_offset_is_measured(tmp_path):
     first, second = written.batch(0, THREE, first_ms=1_000), written.batch(3, [NO_OP], first_ms=21_000)
     log = read_log(written.write_log(tmp_path, {0: first + second}))
     assert [log.behind(offset).total_seconds() for offset in (-1, 1, 2, 3)] == [20, 20, 0, 0]

@@ -113,7 +113,7 @@ def test_numbers_that_json_has_not():
         (None, "the record has no value", True),
     ],
 )
-def test_what_can_t_be_read_says_why(octets, told, is_known):
+def test_an_unreadable_log_has_a_reason(octets, told, is_known):
     found = parse_value(octets)
     assert (found.error, found.body, found.is_known) == (told, None, is_known)
     assert found.raw == (None if is_known else octets)

@@ -218,7 +218,7 @@ def test_controllers_that_refuse_or_hang_have_not_stopped():
     assert nodes.ordered == []
 
 
-def test_why_a_controller_does_not_answer_is_said():
+def test_the_reason_why_a_controller_does_not_answer_is_reported():
     hands = hands_of(Nodes(), is_running=False)
     problem = StartActor(hands)._waiting_problem(WORDS, hands.read_state(WORDS))
     assert problem == "controller 3000 at a:9093 does not answer: silent"
@@ -343,7 +343,7 @@ def test_a_start_that_was_not_seen_is_waited_for_before_controllers_are_stopped_
     assert (world.running, world.ordered[-3:]) == (set(), [("wipe", 3000), ("wipe", 3001), ("wipe", 3002)])
 
 
-def test_what_was_seen_to_come_is_not_waited_for():
+def test_an_order_that_was_seen_to_come_is_not_waited_for():
     world = Late({3000, 3001, 3002})
     attempts = (*map(started, IDS), WriteAttempt("/migration", False, None, None))
     StartActor(world.hands()).undo(start_step("01", WORDS), ActedRecord("01", ()), Report(*attempts))
@@ -370,7 +370,7 @@ def test_a_stop_that_was_not_seen_is_waited_for_before_controllers_are_started_a
 
 
 @pytest.mark.parametrize(("to_phase", "is_met"), [("zookeeper", False), ("repair /migration", True)])
-def test_a_way_back_does_not_end_with_a_broker_that_came_into_migration_mode_late(to_phase, is_met):
+def test_a_rollback_does_not_end_with_a_broker_that_came_into_migration_mode_late(to_phase, is_met):
     """It waits for controllers that are gone. Brokers that a repair finds so have a plan of their own."""
     world = Late()
     hands = world.hands()

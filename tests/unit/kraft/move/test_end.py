@@ -53,7 +53,7 @@ def hands(tmp_path):
     return made
 
 
-def test_what_zookeeper_holds_is_a_file_of_the_run_with_its_sum_in_the_evidence(hands, tmp_path):
+def test_zookeepers_content_is_a_file_of_the_run_with_its_sum_in_the_evidence(hands, tmp_path):
     actor = ArchiveActor(hands, save=lambda cluster, path: saved_cluster().write(path))
     step = archive_step("01-archive", WORDS)
     assert actor.check(step).ok
@@ -120,7 +120,7 @@ def zookeeper():
     return ZookeeperInMemory(dict.fromkeys(ZNODES, b""))
 
 
-def test_what_stays_is_told_by_kind_with_who_may_delete_it(zookeeper):
+def test_the_rest_is_reported_by_kind_with_who_may_delete_it(zookeeper):
     assert {each.kind: each.count for each in leftovers(zookeeper)} == {
         "topics": 2,
         "entities with settings, quotas or SCRAM credentials": 3,
@@ -136,7 +136,7 @@ def test_what_stays_is_told_by_kind_with_who_may_delete_it(zookeeper):
     assert "the owner of the group" in told["groups of old consumers"]
 
 
-def test_what_cannot_be_counted_is_unknown_and_not_nothing(zookeeper):
+def test_an_uncountable_rest_is_unknown_and_not_nothing(zookeeper):
     zookeeper.root.at("/brokers/topics").is_closed = True
     first = leftovers(zookeeper)[0]
     assert (first.kind, first.count) == ("topics", None)
@@ -172,7 +172,7 @@ def half_done(*lacking: int, leader: int = 3000, state: str = "MIGRATION", silen
     return stand(replace(facts, nodes=(node("broker", mode="kraft"), *nodes), zk_state=state))
 
 
-def test_a_finalising_that_was_stopped_in_state_1_can_be_taken_back_by_a_plan_to_kraft_mode():
+def test_a_finalising_that_was_stopped_in_state_1_can_be_reversed_by_a_plan_to_kraft_mode():
     whole, half = half_done(), half_done(3001, 3002)
     with pytest.raises(NothingToDo, match="already"):
         _refuse_detours(CLUSTER, whole, "kraft")

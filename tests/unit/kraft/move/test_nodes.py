@@ -29,7 +29,7 @@ def deployer(kind: str, *command: str, **settings):
     return node_deployer(profile)
 
 
-def test_a_person_is_told_the_node_the_mode_and_the_file():
+def test_a_person_gets_the_node_the_mode_and_the_file():
     told = []
     manual = deployer("manual")
     assert isinstance(manual, ManualNodes)
@@ -70,7 +70,7 @@ def test_the_controllers_of_a_profile_have_ids_or_not():
     ("controllers", "told"),
     [("a@one:9093", "'a' is no id"), ("1@one:9093,1@two:9093", "an id or an address occurs twice")],
 )
-def test_controllers_that_can_not_be_told_apart_are_refused(controllers, told):
+def test_controllers_that_can_not_be_distinguished_are_refused(controllers, told):
     with pytest.raises(ValueError, match=told):
         KraftSettings(controllers=controllers)
 

@@ -79,7 +79,7 @@ class Site:
         return gates_refusal(self.cluster, plan, self.runs, self.reads, Clock())
 
 
-def test_a_rule_says_who_overrides_it():
+def test_a_rule_names_the_person_who_overrides_it():
     assert [Rule("x", "y", overridden_by=who).can_be_overridden for who in (OPERATOR, SECOND_PERSON, NEVER)] == [
         True,
         True,
@@ -118,7 +118,7 @@ def test_without_such_an_override_the_profile_decides_who_approves(site):
 
 
 @pytest.mark.parametrize("overridden", [{}, {"old_consumers:shop": "it lives"}])
-def test_groups_that_nobody_answered_for_are_not_left_behind(overridden):
+def test_groups_that_no_one_answered_for_are_not_left_behind(overridden):
     plan = plan_to("kraft", overridden=overridden)
     words = replace(parameters_of(plan.steps[0]), left_behind=("orders",))
     forged = plan_to("kraft", overridden=overridden, steps=(replace(plan.steps[0], parameters=words.to_json()),))

@@ -82,7 +82,7 @@ def test_each_plan_has_the_steps_of_its_phase():
     ]
 
 
-def test_the_way_back_from_each_phase_is_one_plan():
+def test_the_rollback_from_each_phase_is_one_plan():
     end = [
         ("stop controllers", "migration>", (3000,)),
         ("hand back", ">", ()),
@@ -171,7 +171,7 @@ def test_dual_write_is_not_believed_from_one_fact(changed, told):
         ("kraft", {"nodes": (node("broker", mode="kraft"),)}, "still in /brokers/ids"),
     ],
 )
-def test_a_broker_is_well_only_if_all_say_so(mode, changed, told):
+def test_a_broker_is_well_only_if_all_report_it(mode, changed, told):
     assert problems.broker_problem(stand(), 1, "migration") is None
     assert told in problems.broker_problem(stand(replace(SOUND, **changed)), 1, mode)
 
@@ -223,7 +223,7 @@ def test_no_broker_is_restarted_beside_a_znode_that_ends_it(to_phase, row, is_me
         (2, "zookeeper", True),
     ],
 )
-def test_without_a_leader_few_controllers_that_answer_do_not_tell_the_voters(n_answering, to_phase, is_met):
+def test_without_a_leader_few_controllers_that_answer_do_not_report_the_voters(n_answering, to_phase, is_met):
     """Two of three are left to ``controller_ids``, which waits for their election."""
     controllers = KraftSettings(controllers="3000@a:1,3001@b:1,3002@c:1")
     nodes = [
@@ -268,7 +268,7 @@ def test_a_broker_that_is_registered_and_was_not_asked_is_named():
     assert "then end its registration: offramp plan kraft --unregister 7" in found.sentence
 
 
-def test_what_is_not_in_sync_is_told_with_the_commands_that_help():
+def test_partitions_out_of_sync_are_reported_with_the_commands_that_help():
     unled = metadata({1: "host:9092"}, partition(leader=None))
     reads = replace(WELL, metadata=lambda cluster, address: unled)
     told = gate("kraft", "in_sync", look_at(stand(), reads=reads)).sentence
@@ -312,7 +312,7 @@ def test_brokers_that_moved_before_the_copy_are_rolled_back_once_no_controller_c
     ]
 
 
-def test_where_every_broker_has_moved_nobody_is_restarted_to_begin_the_copy():
+def test_if_every_broker_has_moved_no_one_is_restarted_to_begin_the_copy():
     facts = in_phase("controllers").facts
     assert not gate("dual write", "left_to_move", look_at(stand(facts))).is_blocking
     moved = stand(replace(facts, nodes=(node("broker"), node("controller"))))
@@ -356,7 +356,7 @@ def test_the_files_of_an_undo_are_asked_for_before_the_way_forward(tmp_path):
     assert "broker 1 in zookeeper mode, not" in gate("kraft", "settings_migration", look).sentence
 
 
-def test_finalising_asks_for_a_history_of_looks(tmp_path):
+def test_finalising_asks_for_a_history_of_observations(tmp_path):
     unwatched = gate("finalised", "soak", look_at(in_phase("kraft")))
     assert unwatched.is_blocking
     assert "[clusters.production.kraft] history_dir" in unwatched.sentence
@@ -390,7 +390,7 @@ def test_an_overridden_soak_is_on_record_with_what_it_lacked():
 
 
 @pytest.mark.parametrize("to_phase", sorted(gates.GATES))
-def test_every_plan_asks_for_the_rights_of_a_way_back(to_phase):
+def test_every_plan_asks_for_the_rights_of_a_rollback(to_phase):
     first = [each.rule for each in gates.GATES[to_phase][:2]]
     assert [each.check_id for each in first] == ["zookeeper_writes", "zookeeper_sees"]
     assert not any(each.can_be_overridden for each in first)
@@ -425,14 +425,14 @@ def test_only_these_gates_can_be_overridden():
     assert takes_second_person([of_node("host:9093").check_id])
 
 
-def test_what_is_typed_names_the_phase_and_the_cluster():
+def test_the_typed_text_names_the_phase_and_the_cluster():
     assert plan_to("finalised").subject == "finalise production"
     assert plan_to("zookeeper").subject == "roll back production"
     assert plan_to("kraft").subject == "move to kraft production"
     assert plan_to("kraft").digest == parse_plan(parse_json(readable(plan_to("kraft").to_json())), "x").digest
 
 
-def test_finalising_takes_a_second_person_and_an_hour_whatever_the_profile_says():
+def test_finalising_takes_a_second_person_and_an_hour_whatever_the_profile_allows():
     plan = plan_to("finalised")
     approval = approved(plan)
     refuse_unless_genuine(approval, plan, ApprovalSettings())
@@ -507,7 +507,7 @@ def test_znodes_that_are_not_as_a_migration_leaves_them_are_not_written(changed,
     assert told in hand_back._odd(znodes, has_claim=True)
 
 
-def test_nobody_is_stopped_before_every_broker_knows_its_controller():
+def test_no_one_is_stopped_before_every_broker_knows_its_controller():
     """The early SIGTERM: five answers of each broker, and three seconds."""
     now = stand(replace(SOUND, control=plain()))
     clock, asked, names = [0.0], [], {"controller": 1}
@@ -557,7 +557,7 @@ def plan_kraft(monkeypatch, tmp_path, *words, plan=None, error=None):
     return CliRunner().invoke(app, ["plan", "kraft", *words]), asked
 
 
-def test_the_verb_keeps_the_plan_and_says_how_it_is_approved(monkeypatch, tmp_path):
+def test_the_verb_keeps_the_plan_and_reports_how_it_is_approved(monkeypatch, tmp_path):
     plan = plan_to("zookeeper")
     words = ("--to", "zookeeper", "--node-timeout", "60", "--override", "R03_known")
     ended, asked = plan_kraft(monkeypatch, tmp_path, *words, plan=plan)
@@ -594,7 +594,7 @@ def test_a_repair_and_a_fail_over_are_asked_for_by_their_options(monkeypatch, tm
         (("--to", "kraft", "--way-back", "inf"), "the time limit of an undo is more than 0 h"),
     ],
 )
-def test_what_nobody_can_mean_is_refused_before_a_cluster_is_asked(monkeypatch, tmp_path, words, told):
+def test_impossible_requests_are_refused_before_a_cluster_is_asked(monkeypatch, tmp_path, words, told):
     ended, asked = plan_kraft(monkeypatch, tmp_path, *words, error=AssertionError("it was asked"))
     assert (ended.exit_code, asked) == (2, [])
     assert told in ended.stderr
@@ -622,7 +622,7 @@ def test_the_verb_refuses_in_one_line_and_keeps_nothing(monkeypatch, tmp_path, w
 # What came after it was called off
 
 
-def test_a_plan_says_that_brokers_are_in_different_modes():
+def test_a_plan_reports_that_brokers_are_in_different_modes():
     nodes = (node("broker"), node("broker", node_id=2, mode="kraft", address="b:9092"), node("controller"))
     (risk,) = _describe_mixed(stand(replace(SOUND, nodes=nodes), (1, 2)))
     assert "broker 1 is in migration mode and broker 2 is in kraft mode" in risk
@@ -630,7 +630,7 @@ def test_a_plan_says_that_brokers_are_in_different_modes():
 
 
 @pytest.mark.parametrize("to", ["zookeeper", "controllers"])
-def test_a_broker_that_came_into_migration_mode_after_the_way_back_is_named_by_the_next_plan(to):
+def test_a_broker_that_came_into_migration_mode_after_the_rollback_is_named_by_the_next_plan(to):
     now = in_phase("zookeeper")
     now = replace(now, facts=replace(now.facts, nodes=(node("broker"),)))
     with pytest.raises(
@@ -640,7 +640,7 @@ def test_a_broker_that_came_into_migration_mode_after_the_way_back_is_named_by_t
         _refuse_detours(CLUSTER, now, to)
 
 
-def test_a_controller_that_started_after_the_way_back_is_named_by_the_next_plan():
+def test_a_controller_that_started_after_the_rollback_is_named_by_the_next_plan():
     now = in_phase("zookeeper")
     late = node("controller", is_leader=None)
     now = replace(now, facts=replace(now.facts, nodes=(*now.facts.nodes, late), log_read_at=None))

@@ -180,12 +180,12 @@ def test_nothing_damaged_is_nothing_to_do():
         ),
     ],
 )
-def test_what_no_plan_repairs_is_refused_with_what_to_do(facts, told):
+def test_damage_that_no_plan_repairs_is_refused_with_what_to_do(facts, told):
     with pytest.raises(PlanError, match=told):
         first_damage(CLUSTER, stand(replace(SOUND, **facts)), WELL)
 
 
-def test_a_broker_that_ended_is_to_be_started_by_hand():
+def test_a_broker_that_ended_is_to_be_started_manually():
     reads = replace(WELL, replicas=lambda cluster, facts: {("orders", 0): (1, 3)})
     others = left(plain(), node("broker"), SILENT)
     with pytest.raises(PlanError, match="broker 3 holds replicas and is not registered"):
@@ -243,7 +243,7 @@ def test_brokers_left_in_migration_mode_are_not_called_there_already():
         ("fail over", "phase", in_phase("controllers"), "begins in 'dual write' or 'kraft'"),
     ],
 )
-def test_what_is_not_safe_is_refused_by_its_gate(plan, gate, now, told):
+def test_an_unsafe_plan_is_refused_by_its_gate(plan, gate, now, told):
     look = look_at(now) if now is not None else look_at(stand(), kraft=KraftSettings())
     (found,) = [found for each in gates.GATES[plan] if each.rule.check_id == gate for found in each.found(look)]
     assert found.is_blocking
@@ -305,7 +305,7 @@ def test_controllers_that_run_are_stopped_before_the_znode_is_mended():
     assert steps_of("fail over", stand()) == ["fail over"]
 
 
-def test_what_is_typed_names_the_damage_and_the_cluster():
+def test_the_typed_text_names_the_damage_and_the_cluster():
     assert [consent_of(each, "production").subject for each in (*REPAIRS, "fail over")] == [
         "repair /controller production",
         "repair /migration production",
@@ -360,7 +360,7 @@ def test_an_epoch_that_is_no_number_counts_as_none():
     assert [hand_back._epoch_of(each) for each in (HELD, {}, {"/controller_epoch": saved_znode("x")})] == [7, 0, 0]
 
 
-def test_what_a_znode_held_that_is_gone_is_nothing():
+def test_the_content_of_a_znode_that_is_gone_is_nothing():
     assert hand_back._held({}, "/migration") == {}
     assert hand_back._held(HELD | {"/migration": saved_znode("")}, "/migration") == {}
 
@@ -369,7 +369,7 @@ def test_what_a_znode_held_that_is_gone_is_nothing():
     ("epoch", "highest", "told"),
     [(7, 7, None), (7, None, None), (7, 9, "/controller_epoch is 7, below the epoch 9"), (None, 3, "is None, below")],
 )
-def test_a_claim_that_another_hand_deleted_is_no_hand_back_where_the_epoch_was_not_raised(epoch, highest, told):
+def test_a_claim_that_another_tool_deleted_is_no_hand_back_where_the_epoch_was_not_raised(epoch, highest, told):
     """A run that continues after somebody deleted both znodes in a shell: brokers would be rolled without leaders."""
     held = {} if epoch is None else {"/controller_epoch": str(epoch).encode()}
     held |= {} if highest is None else epoch_of_a_partition(highest)

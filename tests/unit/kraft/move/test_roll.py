@@ -266,7 +266,7 @@ def test_a_broker_that_is_down_elsewhere_forbids_the_next(world):
 
 
 @pytest.mark.parametrize("item", [0, 1, 2])
-def test_stopped_before_any_item_it_goes_on_with_what_is_left(world, item):
+def test_stopped_before_any_item_it_continues_with_what_is_left(world, item):
     report = Report(stop_at=item)
     with pytest.raises(Stopped):
         actor(world).act(step(), report)
@@ -297,7 +297,7 @@ def test_cut_off_in_any_order_nothing_is_ordered_twice(world, item):
     assert world.at < 10.0, "it came as ordered: nothing is waited for"
 
 
-def test_an_order_that_nobody_saw_is_called_off_and_waited_for(world):
+def test_an_order_that_no_one_saw_is_called_off_and_waited_for(world):
     world.dead = {1}
     report = Report()
     with pytest.raises(RunError):
@@ -308,7 +308,7 @@ def test_an_order_that_nobody_saw_is_called_off_and_waited_for(world):
     assert world.orders == [(1, KRAFT), (1, KRAFT), (2, KRAFT), (3, KRAFT)]
 
 
-def test_an_undo_takes_back_what_this_run_did_newest_first(world):
+def test_an_undo_undoes_what_this_run_did_newest_first(world):
     world.modes[1] = KRAFT
     report = Report()
     actor(world).act(step(), report)
@@ -346,7 +346,7 @@ def test_a_plan_of_a_version_that_kept_no_digests_is_refused_with_what_to_do():
 # Deployers that hit another host, come late, or start a broker in a mode that nobody wants
 
 
-def test_a_broker_that_was_restarted_instead_is_named_and_nothing_is_taken_back_until_it_is_mended(world):
+def test_a_broker_that_was_restarted_instead_is_named_and_nothing_is_undone_until_it_is_repaired(world):
     world.hits = {1: 2}
     report = Report()
     told = (
@@ -449,7 +449,7 @@ def test_an_order_that_comes_late_into_the_end_of_a_walk_is_named(world, is_back
         walking.undo(step(), acted, again) if is_back else walking.act(step(), again)
 
 
-def test_an_order_that_comes_while_the_run_waits_for_quiet_is_said_and_taken_back(world):
+def test_an_order_that_comes_while_the_run_waits_for_quiet_is_reported_and_undone(world):
     world.dead = {1}
     report = Report()
     with pytest.raises(RunError):

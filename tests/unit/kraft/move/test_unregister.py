@@ -93,7 +93,7 @@ def test_a_broker_that_has_replicas_keeps_its_registration():
     assert "t-4 have a replica on broker 7 and 3 more" in replicas_problem(CLUSTER, SOUND, 7, many)
 
 
-def test_while_controllers_wait_zookeeper_says_who_has_replicas_and_nobody_is_fenced():
+def test_while_controllers_wait_zookeeper_reports_who_has_replicas_and_no_one_is_fenced():
     waits = stand(replace(in_phase("controllers").facts, registrations=(broker(node_id=7, is_fenced=False),)))
     assert (waits.phase, gone_problem(waits, 7)) == ("controllers", None)
     assert goes_on_problem(waits, WORDS.controller_addresses) is None
@@ -149,7 +149,7 @@ def test_the_registration_is_ended_once(code):
     assert asked == [7]
 
 
-def test_a_refusal_is_told_and_an_answer_that_did_not_come_is_unknown():
+def test_a_refusal_is_reported_and_an_answer_that_did_not_come_is_unknown():
     actor, _ = actor_on(31, then=LEFT)
     (refused,) = actor.act(STEP, Report())
     assert (refused.outcome, "CLUSTER_AUTHORIZATION_FAILED" in refused.error) == (Outcome.REFUSED, True)

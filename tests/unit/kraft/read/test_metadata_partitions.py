@@ -55,7 +55,7 @@ def test_rows_that_share_and_rows_that_do_not(zookeeper):
     assert (highest, reader.errors) == (9, [])
 
 
-def test_what_cannot_be_read_is_an_error_of_its_own_row_and_changes_nothing_else(zookeeper):
+def test_an_unreadable_value_is_an_error_of_its_own_row_and_changes_nothing_else(zookeeper):
     zookeeper.put("/brokers/topics/a", topic(), mzxid=50)
     zookeeper.put("/brokers/topics/a/partitions/0/state", b"[]", mzxid=70)
     zookeeper.put("/brokers/topics/a/partitions/2/state").is_hidden = True

@@ -39,7 +39,7 @@ def test_a_state():
     assert values.state_value(data) == StateValue(None, 4, 1, (1, 2), 1)
 
 
-def test_an_acl_is_told_as_kraft_tells_it():
+def test_an_acl_is_reported_as_kraft_reports_it():
     entry = {"principal": "User:al*ce", "permissionType": "Deny", "host": "*", "operation": "DescribeConfigs"}
     assert values.acl_value(json.dumps({"version": 1, "acls": [entry]}).encode()) == [
         '["User:al*ce","*","DESCRIBE_CONFIGS","DENY"]'
@@ -66,7 +66,7 @@ def test_the_next_producer_id(data, expected):
     assert values.next_producer_id(data) == expected
 
 
-def test_a_credential_tells_its_iterations_alone():
+def test_a_credential_reports_its_iterations_alone():
     assert values.scram_value("salt=YQ==,stored_key=Yg==,server_key=Yw==,iterations=4096") == "iterations=4096"
 
 
@@ -98,7 +98,7 @@ def test_a_bad_credential_is_never_quoted(text):
         (values.next_producer_id, b'{"block_start":"x","block_end":"9"}', "no numbers"),
     ],
 )  # fmt: skip
-def test_what_no_broker_wrote_is_refused_with_its_reason(parse, data, said):
+def test_content_that_no_broker_wrote_is_refused_with_its_reason(parse, data, said):
     with pytest.raises(BadValue, match=said):
         parse(data)
 
@@ -114,7 +114,7 @@ MIGRATION = {
 
 
 @pytest.mark.parametrize("changed", [{}, {"kraft_metadata_offset": -9}, {"kraft_metadata_offset": 2**63 - 1}, {"x": 1}])
-def test_what_controllers_decode_of_migration_is_read(changed):
+def test_the_migration_znode_is_read_as_controllers_decode_it(changed):
     held = MIGRATION | changed
     numbers = {key: value for key, value in held.items() if key.startswith("kraft_")}
     assert values.migration_value(json.dumps(held).encode()) == numbers
@@ -159,7 +159,7 @@ HELD = (
         (b'{%s,"version":1}', False),
     ],
 )
-def test_what_is_json_to_python_and_not_to_kafka_is_refused(data, is_read):
+def test_json_of_python_that_kafka_does_not_take_is_refused(data, is_read):
     """``MigrationZNode.decode`` of 3.9.1 was given each of these."""
     if is_read:
         assert values.migration_value(data % HELD)["kraft_metadata_offset"] == 5
@@ -190,7 +190,7 @@ def test_a_controller_that_kafka_does_not_decode_is_refused(data):
 
 
 @pytest.mark.parametrize("text", ["", "x", "nan", "inf", "1_000", "1e999"])
-def test_what_is_no_number_is_no_quota(text):
+def test_a_text_is_no_quota(text):
     with pytest.raises(BadValue, match="no number"):
         values.quota_value("request_percentage", text)
 

@@ -89,7 +89,7 @@ def test_the_snapshots_of_every_release(tmp_path, seals):
     assert verify_files(found).startswith("1 file of ZooKeeper: 4 znodes at / as of transaction 0x5, ")
 
 
-def test_a_znode_may_hold_what_looks_like_znodes(tmp_path):
+def test_a_znode_may_hold_what_resembles_znodes(tmp_path):
     inner = written.snapshot(znode("/"), znode("/inner", b"x" * 20)) + written.END
     octets = written.snapshot(znode("/"), znode("/a", inner), znode("/a/b", inner[3:]), znode("/" + "n" * 70_000, b""))
     found = read_zookeeper_files([write(tmp_path, snapshot_1=octets)])
@@ -156,7 +156,7 @@ def test_every_operation(history):
         (99, {"/": b"", "/a": None, "/c": b"", "/t": b""}),
     ],
 )
-def test_what_a_znode_held_when(history, second, expected):
+def test_the_content_of_a_znode_at_a_time_is_found(history, second, expected):
     found = read_zookeeper_files([history], at=START + timedelta(seconds=second))
     assert held(found) == expected
 
@@ -168,7 +168,7 @@ def test_only_what_is_below_a_path(history):
     assert len(found.changes) == 6
 
 
-def test_a_snapshot_that_was_written_while_the_server_went_on(tmp_path):
+def test_a_snapshot_that_was_written_while_the_server_continued(tmp_path):
     """It has transaction 5 and lacks 4: the logs make both good; as of 3 it shows nothing, an older one does."""
     fuzzy = written.snapshot(znode("/", pzxid=5), znode("/a", b"2", 2, czxid=2, mzxid=5), znode("/m", czxid=5, mzxid=5))
     logs = written.log(*written.changes(1, OPERATIONS[:6]))
@@ -179,7 +179,7 @@ def test_a_snapshot_that_was_written_while_the_server_went_on(tmp_path):
     assert held(read_zookeeper_files([folder], at=START + timedelta(seconds=3))) == {"/": b"", "/a": b"0", "/a/e": b"x"}
 
 
-def test_before_3_6_the_end_of_a_session_does_not_say_what_went(tmp_path):
+def test_before_3_6_the_end_of_a_session_does_not_report_what_went(tmp_path):
     operations = [*OPERATIONS[:3], written.close_session(is_told=False)]
     logs = written.log(*written.changes(1, operations, has_digest=False))
     found = read_zookeeper_files([write(tmp_path, snapshot_0=empty(), log_1=logs)])
@@ -195,7 +195,7 @@ def test_a_digest_alone_is_no_list_of_znodes(tmp_path):
     assert read_zookeeper_files([folder]).changes.select("operation", "path").rows() == [("close_session", None)]
 
 
-def test_logs_without_a_snapshot_say_what_they_do_not_know(tmp_path):
+def test_logs_without_a_snapshot_report_what_they_do_not_know(tmp_path):
     write(tmp_path, log_9=written.log(*written.changes(9, [set_data("/a", b"1", 4)])))
     found = read_zookeeper_files([tmp_path])
     assert found.znodes.select("path", "data", "version", "czxid").rows() == [("/a", b"1", 4, None)]
@@ -213,14 +213,14 @@ def test_a_snapshot_that_can_t_be_read_hides_no_other(history, octets):
         verify_files(found)
 
 
-def test_missing_transactions_are_told(tmp_path):
+def test_missing_transactions_are_reported(tmp_path):
     logs = written.log(*written.changes(1, OPERATIONS[:2]), *written.changes(7, [set_data("/a", b"9", 9)]))
     found = read_zookeeper_files([write(tmp_path, snapshot_0=empty(), log_1=logs)])
     with pytest.raises(PartialRead, match=r"transactions 0x3 to 0x6 are missing"):
         verify_files(found)
 
 
-def test_a_new_leader_counts_anew(tmp_path):
+def test_a_new_leader_counts_again(tmp_path):
     epoch = 2**32
     logs = written.log(*written.changes(1, OPERATIONS[:2]), written.transaction(epoch + 1, set_data("/a", b"9", 9)))
     assert verify_files(read_zookeeper_files([write(tmp_path, snapshot_0=empty(), log_1=logs)]))
@@ -244,7 +244,7 @@ def test_paths_that_are_none_of_zookeeper(tmp_path):
         read_zookeeper_files([tmp_path, tmp_path / "snapshot.1"])
 
 
-def test_secrets_are_withheld_or_compared_by_fingerprint(tmp_path):
+def test_secrets_are_redacted_or_compared_by_fingerprint(tmp_path):
     operations = [
         create("/config/users/al", CREDENTIAL),
         create(
@@ -301,7 +301,7 @@ def test_whatever_bytes_are_changed_nothing_else_happens(tmp_path, history):
     assert n_wrong > 95
 
 
-def test_a_length_that_lies_keeps_nobody(tmp_path):
+def test_a_wrong_length_delays_no_reader(tmp_path):
     for octets in (struct.pack(">i", 2**31 - 1), struct.pack(">i", -5), b"\xff" * 40):
         write(tmp_path, snapshot_1=b"ZKSN" + struct.pack(">iq", 2, -1) + octets * 9)
         with pytest.raises((PartialRead, NotFound), match=r"can't follow|ends? too early|no complete znode"):

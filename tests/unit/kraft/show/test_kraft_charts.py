@@ -39,7 +39,7 @@ def test_the_strip_has_a_box_for_each_phase_and_a_dot_for_each_node(phase):
     assert {"1", "3000", "broker, migration mode", "1 broker, 1 controller"} <= set(said)
 
 
-def test_nodes_stand_within_their_box_and_ids_within_their_node():
+def test_nodes_are_within_their_box_and_ids_within_their_node():
     brokers = [replace(BROKER, node_id=at) for at in range(1, 5)]
     controllers = [replace(CONTROLLER, node_id=3000 + at) for at in range(4)]
     svg = charts.svg(kraft_charts.phase_strip(nodes(*brokers, *controllers), "dual write"))
@@ -55,7 +55,7 @@ def test_nodes_stand_within_their_box_and_ids_within_their_node():
     assert widest < min(math.sqrt(kraft_charts._SQUARE), 2 * math.sqrt(kraft_charts._CIRCLE / math.pi))
 
 
-def test_who_does_not_answer_has_a_box_of_its_own():
+def test_a_node_that_does_not_answer_has_a_box_of_its_own():
     said = drawn(kraft_charts.phase_strip(nodes(BROKER, SILENT), "dual write"))
     assert {"unknown", "3001", "no answer", "1 broker, 1 controller, 1 of 2 don't answer"} <= set(said)
 
@@ -66,20 +66,20 @@ def test_a_cluster_without_zookeeper_has_a_box_of_its_own():
     assert [each for each in said if each in (*PHASES, "no ZooKeeper", "unknown")] == [*PHASES, "no ZooKeeper"]
 
 
-def test_a_controller_without_the_flag_is_told_apart():
+def test_a_controller_without_the_flag_is_distinguished():
     said = drawn(kraft_charts.phase_strip(nodes(replace(CONTROLLER, has_flag=False)), "dual write"))
     assert "controller, no flag" in said
     assert "controller" not in said
 
 
-def test_of_many_nodes_those_that_stand_elsewhere_are_drawn():
+def test_moved_nodes_are_drawn_among_many():
     many = [replace(BROKER, node_id=at) for at in range(500)]
     said = drawn(kraft_charts.phase_strip(nodes(*many, replace(BROKER, node_id=999, stands_at="kraft")), "dual write"))
     assert "999" in said
     assert "120 of 501 nodes; those in another phase come first" in said
 
 
-def test_the_grid_says_what_each_node_said():
+def test_the_grid_reports_what_each_node_reported():
     said = drawn(kraft_charts.node_grid(nodes(BROKER, CONTROLLER, SILENT)))
     assert {"broker 1 b:9092", "migration mode", "leads", "no answer", "ready to migrate", "yes", "–"} <= set(said)
 
@@ -109,7 +109,7 @@ def test_the_timeline_stacks_what_differs_and_leaves_gaps():
     assert len(heights) == 3 + 3, "a band of the phase per observation, and a rectangle per open verdict of the first"
 
 
-def test_the_timeline_is_empty_when_nobody_looked():
+def test_the_timeline_is_empty_without_observations():
     looks = [kraft_look(minutes=at).state for at in (0, 1, 2, 60, 61)]
     svg = charts.svg(kraft_charts.drift_timeline(states(*looks)))
     bands = re.findall(r'aria-roledescription="rect mark"[^>]*d="M[^"]*?h(-?[\d.]+)', svg)
@@ -124,7 +124,7 @@ def test_one_record_behind_is_no_half():
     assert "0.5" not in said
 
 
-def test_points_show_the_worst_of_the_looks_they_share():
+def test_points_show_the_worst_of_the_observations_they_share():
     first = kraft_look(DIFFERING).state
     calm = [replace(first, at=first.at + timedelta(seconds=at), lag=1) for at in range(1_000)]
     calm[500] = replace(calm[500], lag=77)

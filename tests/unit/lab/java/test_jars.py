@@ -89,7 +89,7 @@ def test_committed_list_covers_every_set():
             assert f"{name}-{version}.jar" in names
 
 
-def test_unreachable_repository_says_what_to_do(tmp_path, monkeypatch):
+def test_unreachable_repository_reports_what_to_do(tmp_path, monkeypatch):
     monkeypatch.setenv(resolver.MIRROR_VARIABLE, (tmp_path / "nothing").as_uri())
     with pytest.raises(SetupError, match=resolver.MIRROR_VARIABLE):
         resolver.resolve(["g:m:1"], [], tmp_path, lambda line: None)

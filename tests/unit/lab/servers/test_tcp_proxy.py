@@ -47,7 +47,7 @@ def test_requests_are_delayed_and_keep_their_order(echo):
         assert time.monotonic() - began >= 0.3
 
 
-def test_what_was_sent_during_a_cut_arrives_after_it(echo):
+def test_data_sent_during_a_cut_arrives_after_it(echo):
     with TcpProxy(echo) as proxy, connect(proxy) as client:
         proxy.cut()
         client.sendall(b"late")

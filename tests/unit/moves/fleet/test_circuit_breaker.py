@@ -74,7 +74,7 @@ def test_a_lag_that_is_unknown_now_hides_no_growth_and_is_no_pass():
         actor.verify(STEP)
 
 
-def test_a_lag_that_was_never_known_is_no_growth_and_is_told():
+def test_a_lag_that_was_never_known_is_no_growth_and_is_reported():
     actor = watching({0: None, 1: 0}, {0: None, 1: 5})
     actor.verify(STEP)
     told = actor.verify(STEP)
@@ -85,7 +85,7 @@ def test_a_lag_that_was_never_known_is_no_growth_and_is_told():
     assert told.evidence == {"lag_growth": 5, "n_unknown_lags": 1, "read_ms": 1}
 
 
-def test_a_lag_counts_from_the_first_look_that_knows_it():
+def test_a_lag_counts_from_the_first_observation_that_knows_it():
     actor = watching({0: None}, {0: 500}, {0: 511})
     assert [actor.verify(STEP).ok for _ in range(2)] == [False, True]
     with pytest.raises(RunError, match="group g grew by 11 records"):

@@ -18,13 +18,13 @@ AGES_S = {
 }
 
 
-def test_how_long_members_are_there():
+def test_the_age_of_members_is_known():
     rows = fleet(with_each_group({str(age_s): one_mezkcc(age_s) for age_s in AGES_S}), "kafka", 600.0)
     told = {row["group_id"]: (row["not_ready_code"], row["not_ready_reason"]) for row in rows.to_dicts()}
     assert told == {str(age_s): (reason and MEMBERS, reason) for age_s, reason in AGES_S.items()}
 
 
-def test_where_no_age_is_asked_for_clocks_that_differ_hinder_nothing():
+def test_if_no_age_is_asked_for_clocks_that_differ_hinder_nothing():
     assert fleet(one_mezkcc(-30), "kafka", 0.0)["not_ready_reason"].to_list() == [None]
 
 

@@ -87,7 +87,7 @@ def test_a_value_after_an_options_name_may_begin_with_a_dash():
     )
 
 
-def test_a_member_id_of_librdkafka_is_handed_over_and_no_other_value_with_its_characters():
+def test_a_member_id_of_librdkafka_is_passed_on_and_no_other_value_with_its_characters():
     """Half of the UUIDs have such a character: an undo by a command with {member} was refused then."""
     uuid = "aDaNb/rfTZiHSFNts6e+og"
     assert said(python("import sys; print(sys.argv[1])", "{member}"), replace(SWAP, member=uuid)) == uuid
@@ -96,14 +96,14 @@ def test_a_member_id_of_librdkafka_is_handed_over_and_no_other_value_with_its_ch
     assert python("", "{group}").refusal(replace(SWAP, group=uuid)) is not None
 
 
-def test_a_value_that_cannot_be_an_argument_is_told():
+def test_a_value_that_cannot_be_an_argument_is_reported():
     for value in ("a\0b", "\ud800"):
         with pytest.raises(RunError, match="a value can't be an argument"):
             said(python("", "{member}", allow_any=True), replace(SWAP, member=value))
 
 
 @pytest.mark.parametrize("name", SECRET_LIKE[:4])
-def test_a_name_like_a_secret_is_handed_over(name):
+def test_a_name_like_a_secret_is_passed_on(name):
     assert said(python("import sys; print(sys.argv[1])", "{group}"), replace(SWAP, group=name)) == name
 
 
@@ -203,14 +203,14 @@ def test_a_long_line_is_shortened_with_a_mark():
     assert kept.splitlines() == ["x" * LINE_CHARACTERS, "y" * LINE_CHARACTERS + " … (1,234 more characters)"]
 
 
-def test_what_is_said_to_standard_error_is_evidence():
+def test_standard_error_is_evidence():
     code = "import sys; print('done'); print('RuntimeWarning: x', file=sys.stderr); sys.exit(int(sys.argv[1]))"
     assert said(python(code, "0")) == "done\nRuntimeWarning: x"
     with pytest.raises(RunError, match="ended with exit code 3: RuntimeWarning: x\ndone"):
         said(python(code, "3"))
 
 
-def test_a_failure_tells_what_was_said_without_secrets():
+def test_a_failure_reports_what_was_reported_without_secrets():
     with pytest.raises(RunError, match=r"ended with exit code 3: no route for https://u:\*\*\*@h"):
         said(python("import sys; print('no route for https://u:hunter2@h'); sys.exit(3)"))
     with pytest.raises(RunError, match="can't be run: No such file"):
@@ -218,13 +218,13 @@ def test_a_failure_tells_what_was_said_without_secrets():
 
 
 @pytest.mark.parametrize(("number", "name"), [(signal.SIGKILL, "SIGKILL"), (40, "signal 40")])
-def test_a_command_that_is_killed_is_told_by_its_signal(number, name):
+def test_a_command_that_is_killed_is_reported_by_its_signal(number, name):
     code = f"import os; print('half-way', flush=True); os.kill(os.getpid(), {int(number)})"
     with pytest.raises(RunError, match=f"was killed by {name}; its effect is not known. Its last output: half-way"):
         said(python(code))
 
 
-def test_of_fifty_megabytes_of_output_the_last_lines_are_kept():
+def test_the_last_lines_of_fifty_megabytes_of_output_are_kept():
     code = (
         "import sys\n"
         "for number in range(50): sys.stdout.write(f'{number} ' + 'x' * (1 << 20) + chr(10))\n"
@@ -237,7 +237,7 @@ def test_of_fifty_megabytes_of_output_the_last_lines_are_kept():
         said(python(code, "3"))
 
 
-def test_what_prints_without_end_fills_no_disk_and_is_ended_in_time(tmp_path, monkeypatch):
+def test_a_command_that_prints_without_end_fills_no_disk_and_is_ended_in_time(tmp_path, monkeypatch):
     """Its own files, and ours: nothing is on a disk, and it was never held up by what it wrote."""
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))  # Python reads $TMPDIR once in a process.
     seen = tmp_path / "written"
@@ -258,7 +258,7 @@ def test_what_prints_without_end_fills_no_disk_and_is_ended_in_time(tmp_path, mo
     assert list(tmp_path.iterdir()) == [seen]
 
 
-def test_a_command_whose_operator_is_killed_goes_on_and_may_say_what_it_likes(tmp_path):
+def test_a_command_whose_operator_is_killed_continues_and_may_print_anything(tmp_path):
     """The node was stopped and is to be started: the end of offramp must not end it, nor delay it."""
     began, go, done = (tmp_path / name for name in ("began", "go", "done"))
     code = (
@@ -299,7 +299,7 @@ def test_nothing_is_read_from_the_terminal():
     assert done.stdout == "''\n"
 
 
-def test_what_it_leaves_running_is_not_waited_for_and_not_ended():
+def test_a_process_left_running_is_not_waited_for_and_not_ended():
     """A command may start the new consumer itself, which then has its output too."""
     child = "import signal; print('up', flush=True); signal.pause()"
     code = f"import subprocess,sys; print(subprocess.Popen([sys.executable, '-c', {child!r}]).pid)"
@@ -312,7 +312,7 @@ def test_what_it_leaves_running_is_not_waited_for_and_not_ended():
 
 @pytest.mark.slow
 @pytest.mark.parametrize("ignores", [False, True])
-def test_what_takes_too_long_is_ended_with_all_that_it_started(tmp_path, ignores):
+def test_a_command_that_takes_too_long_is_ended_with_all_that_it_started(tmp_path, ignores):
     """Grandchildren too, also those that don't listen; what was said so far is reported."""
     deaf = "signal.signal(signal.SIGTERM, signal.SIG_IGN); " if ignores else ""
     ready = tmp_path / "ready"
@@ -363,7 +363,7 @@ def test_ctrl_c_does_not_reach_it(tmp_path):
     assert done.exists()
 
 
-def test_a_second_ctrl_c_leaves_it_to_itself_and_says_so(tmp_path):
+def test_a_second_ctrl_c_leaves_it_to_itself_and_reports_it(tmp_path):
     told: list[str] = []
     began, go, done = (tmp_path / name for name in ("began", "go", "done"))
     code = (

@@ -16,7 +16,7 @@ def watch(ended_by: str | None) -> ZnodeLife:
     return ZnodeLife("g", "watch", None, None, None, None, 0, False, 99, ended_by, None, None)
 
 
-def test_a_partition_counts_once_however_often_its_znode_was_made_anew():
+def test_a_partition_counts_once_however_often_its_znode_was_made_again():
     rows = [owner(0, 0, 10), owner(0, 15, 20), owner(0, 20, None), owner(1, 0, None), watch("stopped")]
     assert handovers_of(rows) == {
         "partitions_that_changed_hands": 1,
@@ -34,7 +34,7 @@ def test_a_partition_counts_once_however_often_its_znode_was_made_anew():
         (["missed", "stopped"], "with interruptions"),
     ],
 )
-def test_it_says_how_it_was_seen(watches, how):
+def test_it_reports_how_it_was_seen(watches, how):
     assert handovers_of([owner(0, 0, None), *map(watch, watches)]) == {
         "partitions_that_changed_hands": 0,
         "longest_unowned_ms": None,

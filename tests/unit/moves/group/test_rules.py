@@ -46,7 +46,7 @@ def with_end(group_state, end):
     )
 
 
-def test_a_lag_that_stands_still_is_well(looks):
+def test_a_lag_that_is_stalled_is_well(looks):
     assert found(looks, "lag").is_met is True
 
 
@@ -67,14 +67,14 @@ def test_a_lag_that_grows_blocks(looks):
 
 
 @pytest.mark.parametrize(("more", "told"), [(3, "grew by 18, from 60 to 78"), (0, "stayed, from 60 to 60")])
-def test_how_far_the_lag_grew_and_what_is_tolerated(still, more, told):
+def test_the_growth_of_the_lag_and_the_tolerance_are_reported(still, more, told):
     before, now = still
     grown = with_offsets(now, log_end=now.offsets["orders", 0].log_end + more)
     assert found((before, grown), "lag").sentence == f"The lag {told} records, in 5 s; 1,000 are tolerated."
     assert "does not grow by more than 1,000 records" in found(still, "lag").holds
 
 
-def test_what_is_left_over_in_kafka_while_zookeeper_moves_is_no_commit(still):
+def test_offsets_left_over_in_kafka_while_zookeeper_moves_are_no_commit(still):
     before, now = (with_offsets(each, kafka=50) for each in still)
     now = with_offsets(now, zookeeper=120)
     storage = found((before, now), "storage_mode")
@@ -87,7 +87,7 @@ def test_what_is_left_over_in_kafka_while_zookeeper_moves_is_no_commit(still):
     assert found(ahead, "storage_mode").is_met is True, "ahead of ZooKeeper's, which moves: nobody commits it"
 
 
-def test_what_moves_in_kafka_is_committed_there(still):
+def test_offsets_that_move_in_kafka_are_committed_there(still):
     before, now = (with_offsets(each, kafka=50) for each in still)
     for moved in (60, 40):
         storage = found((before, with_offsets(now, [4], kafka=moved, zookeeper=120)), "storage_mode")
@@ -101,7 +101,7 @@ def test_what_moves_in_kafka_is_committed_there(still):
     assert found(gone, "storage_mode").is_met is True, "it was deleted, or is out of its retention"
 
 
-def test_where_nothing_moves_an_offset_behind_is_left_over_and_an_equal_one_is_not_told(still):
+def test_if_nothing_moves_an_offset_behind_is_left_over_and_an_equal_one_is_not_reported(still):
     behind = tuple(with_offsets(each, kafka=99, zookeeper=100) for each in still)
     assert found(behind, "storage_mode").is_met is True
     equal = tuple(with_offsets(each, kafka=100, zookeeper=100) for each in still)
@@ -114,7 +114,7 @@ def test_where_nothing_moves_an_offset_behind_is_left_over_and_an_equal_one_is_n
     assert found(by_another, "storage_mode").is_met is True, "no old consumer commits a leader epoch"
 
 
-def test_a_commit_to_both_stores_that_a_look_cuts_through_is_not_taken_for_left_over(still):
+def test_a_commit_to_both_stores_that_an_observation_cuts_through_is_not_taken_for_left_over(still):
     """Kafka first, then ZooKeeper: the first observation saw the commit in Kafka only. ZooKeeper first: so did the
     second.
     """
@@ -147,7 +147,7 @@ def test_a_registration_in_the_future_is_of_two_clocks_that_differ(still):
     assert f"against this machine's ({now.observed_at.isoformat()})" in stable.sentence
 
 
-def test_zookeepers_own_times_tell_how_long_members_are_there(still):
+def test_zookeepers_own_times_report_how_long_members_are_there(still):
     """This machine's clock is a day ahead: only what ZooKeeper says of itself counts where it says anything."""
     fast = tuple(replace(each, observed_at=each.observed_at + timedelta(days=1)) for each in still)
     youngest = fast[0].youngest_at
@@ -162,7 +162,7 @@ def test_zookeepers_own_times_tell_how_long_members_are_there(still):
 
 
 @pytest.mark.parametrize(("soak_s", "n_told"), [(3.0, 2), (30.0, 1), (60.0, 0)])
-def test_a_soak_shorter_than_a_commit_interval_is_said_when_planning(looks, soak_s, n_told):
+def test_a_soak_shorter_than_a_commit_interval_is_reported_when_planning(looks, soak_s, n_told):
     request = GroupPlanRequest(GROUP, "all KC", soak_s=soak_s)
     plan = plan_from(*looks, "toy", Manual(), request, "ann")
     told = [risk for risk in plan.risks if "commit interval" in risk]
@@ -192,7 +192,7 @@ def test_a_soak_shorter_than_a_commit_interval_is_said_when_planning(looks, soak
         ("OZKCC", "kafka", False, "The toggle holds 'kafka' while old consumers are members: the group follows it"),
     ],
 )
-def test_the_toggle_is_told_as_it_is(looks, flavour, mode, is_met, sentence):
+def test_the_toggle_is_reported_as_it_is(looks, flavour, mode, is_met, sentence):
     one, other = (
         replace(each, mode=mode, members=tuple(replace(it, flavour=flavour) for it in each.members)) for each in looks
     )
@@ -201,7 +201,7 @@ def test_the_toggle_is_told_as_it_is(looks, flavour, mode, is_met, sentence):
     assert toggle.sentence.startswith(sentence)
 
 
-def test_a_member_that_came_between_two_looks_is_not_stable(looks):
+def test_a_member_that_came_between_two_observations_is_not_stable(looks):
     before, now = looks
     fewer = replace(before, members=before.members[1:])
     stable = found((fewer, now), "stable")

@@ -31,7 +31,7 @@ def test_a_lag_of_which_nothing_is_known_is_no_pass(looks):
     assert problem == "the lag of its partitions is not known, so it is not known whether the OZKCCs keep up"
 
 
-def test_a_lag_that_grew_where_there_are_no_others_is_told(looks):
+def test_a_lag_that_grew_where_there_are_no_others_is_reported(looks):
     before, now = looks
     end = max(each.log_end for each in now.offsets.values())
     (problem,) = [problem for problem in verdict(before, with_end(now, end + 100), OZKCC, 10, 0) if "lag" in problem]
@@ -43,7 +43,7 @@ def without_commits(state):
     return replace(state, offsets=bare)
 
 
-def test_where_nothing_was_ever_committed_and_nothing_came_no_lag_grew(looks):
+def test_if_nothing_was_ever_committed_and_nothing_came_no_lag_grew(looks):
     before, now = (with_end(without_commits(each), 7) for each in looks)
     assert [problem for problem in verdict(before, now, OZKCC, 10, 0) if "lag" in problem] == []
     (problem,) = [problem for problem in verdict(before, with_end(now, 8), OZKCC, 10, 0) if "lag" in problem]

@@ -32,7 +32,7 @@ def test_the_next_record_is_found_or_else_one_that_was_read(offset, copy, found)
     assert by_equal_record(offset, SOURCE, copy) == found
 
 
-def test_of_records_that_nothing_tells_apart_the_first_is_taken_and_that_is_said():
+def test_the_first_of_equal_records_is_taken_and_reported():
     found = by_equal_record(11, log(10, "a1", "a1", "a1"), log(0, "a1", "a1", "a1", "a1", "a1"))
     assert found is not None
     assert found.offset == 1

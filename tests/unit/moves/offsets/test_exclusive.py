@@ -122,7 +122,9 @@ def test_a_member_of_a_former_attempt_that_could_not_leave_is_waited_for():
 
 @pytest.mark.parametrize("answer", [lost, lambda: NOT_COORDINATOR])
 @pytest.mark.parametrize("is_appended", [True, False])
-def test_a_commit_whose_answer_does_not_say_whether_it_was_made_is_sent_again_only_if_it_was_not(answer, is_appended):
+def test_a_commit_whose_answer_does_not_report_whether_it_was_made_is_sent_again_only_if_it_was_not(
+    answer, is_appended
+):
     coordinator = Coordinator({})
 
     def commit() -> int:

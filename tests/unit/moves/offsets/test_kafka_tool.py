@@ -75,7 +75,7 @@ KCAT = {"orders": {"topic": "orders", "0": {"partition": 0, "offset": 5}, "1": {
     ],
     ids=["kafkactl", "AKHQ's group", "AKHQ's list", "kcat -J", "kcat", "with a byte order mark"],
 )
-def test_what_other_tools_print_is_recognised(tmp_path, text, groups):
+def test_files_of_other_tools_are_recognised(tmp_path, text, groups):
     file = tmp_path / "offsets"
     file.write_text(text)
     assert load_tool_file(file, groups) == {("g", "orders", 0): Stored(5), ("g", "orders", 1): Stored(7)}
@@ -95,7 +95,7 @@ def test_what_other_tools_print_is_recognised(tmp_path, text, groups):
         (json.dumps([*AKHQ, AKHQ[0]]), ["g"], "offset 3: g/orders-0 is there twice"),
     ],
 )
-def test_what_is_none_of_these_forms_is_refused(tmp_path, text, groups, why):
+def test_an_unknown_form_is_refused(tmp_path, text, groups, why):
     file = tmp_path / "offsets"
     file.write_text(text)
     with pytest.raises(InputError, match=why):

@@ -73,7 +73,7 @@ def test_a_read_that_gets_on_asks_again_for_a_coordinator_after_its_deadline(wan
     assert {key[0]: each.error for key, each in stored.items()} == {"early": None, "late": None}
 
 
-def test_a_coordinator_that_never_comes_is_told_after_the_deadline(wanted):
+def test_a_coordinator_that_never_comes_is_reported_after_the_deadline(wanted):
     broker = SlowBroker(ready=1000)
     answers = KafkaWriter(broker, DEADLINE_S).write(wanted, {})
     assert answers["late", "t", 0].error == "the group's coordinator was not found or did not answer"
@@ -114,7 +114,7 @@ def test_offsets_of_one_group_are_cut_into_batches_that_the_coordinator_takes(li
     assert max(broker.sizes) < 600_000
 
 
-def test_one_offset_that_is_larger_than_a_batch_is_refused_and_the_others_are_committed() -> None:
+def test_one_offset_that_is_larger_than_a_batch_is_refused_and_the_rest_are_committed() -> None:
     broker = SmallBatches(2_000)
     wanted = {("g", "t", number): Stored(number, metadata="m" * (4_000 if number == 3 else 10)) for number in range(9)}
     answers = KafkaWriter(broker, ANSWERED_S).write(wanted, {})
@@ -199,7 +199,7 @@ def test_a_deletion_of_a_group_that_was_appended_and_not_confirmed_is_accepted(c
 
 
 @pytest.mark.parametrize("first", [loading, mute])
-def test_a_write_is_tried_again_while_nobody_has_committed(first):
+def test_a_write_is_tried_again_while_no_one_has_committed(first):
     broker = ContestedBroker(5, first)
     assert (write(broker, Stored(7)).error, broker.writes) == (None, 2)
 

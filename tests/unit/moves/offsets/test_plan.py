@@ -75,7 +75,7 @@ def test_rows_of_a_frame_are_what_is_selected():
         ({"frame": pl.DataFrame({"group_id": ["a"]}), "groups": "a"}, "not both"),
     ],
 )
-def test_a_selection_that_says_nothing_or_something_wrong(arguments, said):
+def test_an_empty_or_wrong_selection_is_refused(arguments, said):
     with pytest.raises(InputError, match=said):
         select(**arguments)
 
@@ -118,7 +118,7 @@ def test_clamped_to_the_log(wanted, after, reason):
     assert move.leader_epoch == (4 if after == wanted else None)
 
 
-def test_what_goes_backwards():
+def test_backward_moves_are_found():
     assert Move(OffsetTarget(KEY, Stored(20), 19), 19).is_backwards
     assert not Move(OffsetTarget(KEY, Stored(20), 20), 20).is_backwards
     assert not Move(OffsetTarget(KEY, NOTHING, 0), 0).is_backwards
@@ -142,7 +142,7 @@ def test_an_item_is_its_group_topic_and_partition(key):
         (Reset("ago", timedelta(hours=1)), 42, None),
     ],
 )
-def test_where_a_reset_wants_an_offset(reset, wanted, note):
+def test_a_reset_finds_its_offset(reset, wanted, note):
     assert wanted_by(reset, Stored(20), 10, 100, 42) == (wanted, note)
 
 
@@ -190,7 +190,7 @@ def test_members_here_block_and_members_elsewhere_can_be_overridden():
     assert not source_finding({"a": busy}).is_blocking
 
 
-def test_what_cannot_be_read_is_named():
+def test_an_unreadable_offset_is_named():
     finding = unreadable_finding({KEY: "the znode holds 'x', not an offset"})
     assert finding.is_blocking
     assert "shop/orders-3: the znode holds 'x'" in finding.sentence
@@ -230,7 +230,7 @@ def test_a_thousand_groups_are_a_step():
     assert steps[-1].title == "Write 1 offset of group 'g2000' to kafka, 1 with metadata or leader epoch"
 
 
-def test_a_step_tells_what_was_and_what_shall_be_beside_the_offset():
+def test_a_step_reports_what_was_and_what_shall_be_beside_the_offset():
     known = {"can_delete": True, "missing_parents": (), "new_groups": {"g0000"}, "topic_ids": {}}
     (step,) = offset_steps("kafka", moves(1, Stored(3, "old", 7)), **known)
     beside = ("kafka offsets g0000", "kafka metadata g0000", "kafka leader epochs g0000")
@@ -240,7 +240,7 @@ def test_a_step_tells_what_was_and_what_shall_be_beside_the_offset():
     assert step.undo is not None
 
 
-def test_what_had_no_offset_cannot_be_undone_where_offsets_cannot_be_deleted():
+def test_a_new_offset_cannot_be_undone_where_offsets_cannot_be_deleted():
     known = {"can_delete": False, "missing_parents": (), "new_groups": (), "topic_ids": {}}
     assert "can't delete single offsets" in offset_steps("kafka", moves(1), **known)[0].cannot_be_undone
     assert offset_steps("kafka", moves(1, Stored(3)), **known)[0].undo is not None
@@ -319,7 +319,7 @@ def test_a_group_that_is_a_path_is_no_step_of_zookeeper():
 
 
 @pytest.mark.parametrize("item", ["", "g", "g/t", "g/t-", "g/t-01", "g/t-+1", "g/t-٣", "g/-1", "t-1", "g/t-2147483648"])
-def test_what_is_no_item_is_refused(item):
+def test_a_wrong_item_is_refused(item):
     with pytest.raises(InputError, match="does not have the form GROUP"):
         parse_item(item)
 
@@ -477,7 +477,7 @@ def test_steps_of_hostile_names_are_made_again_from_their_file():
             assert remade(again) == again == step
 
 
-def test_what_may_be_a_znode():
+def test_names_that_may_be_znodes_are_accepted():
     assert list(filter(is_znode_name, hostile.GROUPS)) == list(filter(hostile.may_be_znode, hostile.GROUPS))
 
 

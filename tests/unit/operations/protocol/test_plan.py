@@ -25,7 +25,7 @@ def plan(
     return made
 
 
-def test_a_canary_a_soak_and_the_others():
+def test_a_canary_a_soak_and_the_rest():
     made = plan(group(CLASSIC, CLASSIC, CLASSIC), CONSUMER)
     assert [step.step_id for step in made.steps] == [
         "01-replace-canary",
@@ -41,7 +41,7 @@ def test_a_canary_a_soak_and_the_others():
     assert all(risk.startswith("If the run is undone: ") for risk in made.risks[-2:])
 
 
-def test_back_without_a_canary_and_with_what_the_way_back_costs():
+def test_back_without_a_canary_and_with_what_the_undo_costs():
     made = plan(group(CONSUMER, CONSUMER, CONSUMER), CLASSIC)
     step, _ = made.steps
     assert (step.parameters["before"], step.parameters["after"]) == ({CONSUMER: 3}, {CLASSIC: 3})
@@ -83,7 +83,7 @@ def test_unknown_protocols_and_members_are_refused():
         plan(group(CLASSIC, CLASSIC), CONSUMER, members=("m9",))
 
 
-def test_a_plan_without_the_log_of_the_coordinator_says_that_it_proves_nothing():
+def test_a_plan_without_the_log_of_the_coordinator_reports_that_it_proves_nothing():
     made = plan(group(CLASSIC, CLASSIC), CONSUMER, proven_from=None)
     assert [step.kind for step in made.steps] == ["replace", "soak", "replace"]
     assert "can't read __consumer_offsets" in made.risks[-1]

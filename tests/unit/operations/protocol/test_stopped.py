@@ -104,7 +104,7 @@ def test_no_member_is_started_while_another_operator_has_one_in_the_group_or_an_
     assert deployed.orders == []
 
 
-def test_an_order_without_a_result_is_called_off_before_the_next_one_and_nobody_is_started_twice():
+def test_an_order_without_a_result_is_cancelled_before_the_next_one_and_no_member_is_started_twice():
     """The run was killed after it had ordered the first start: that member has come meanwhile."""
     _, start = steps()
     deployed, item = Deployed(CONSUMER), "member 1 of 2"

@@ -15,7 +15,7 @@ HAS_OPENSSH = shutil.which("ssh-keygen") is not None
 
 
 @pytest.mark.parametrize("kind", KEYS)
-def test_who_signed_is_found_and_only_over_the_same_content(tmp_path, kind):
+def test_the_signer_is_found_and_only_over_the_same_content(tmp_path, kind):
     file, line = key_in(tmp_path, kind)
     for content in (b"", b"yes", b"x" * 100_000):
         signature = sign(content, file)
@@ -55,7 +55,7 @@ def test_no_change_of_a_signature_is_taken(tmp_path):
         assert signer(b"yes", wrong) is None
 
 
-def test_a_key_that_cannot_sign_says_why(tmp_path):
+def test_a_key_that_cannot_sign_reports_why(tmp_path):
     file, line = key_in(tmp_path / "locked", passphrase="open sesame")
     with pytest.raises(InputError, match="is encrypted: its passphrase is needed"):
         sign(b"yes", file)

@@ -71,12 +71,12 @@ def test_the_token_is_a_signed_request_that_a_broker_can_verify(monkeypatch, ses
 
 
 @with_signer
-def test_missing_credentials_are_said() -> None:
+def test_missing_credentials_are_reported() -> None:
     with pytest.raises(AuthenticationFailed, match="No AWS credentials for region eu-west-1"):
         source_of(LOGIN)()
 
 
-def test_without_the_extra_its_name_is_said(monkeypatch) -> None:
+def test_without_the_extra_its_name_is_reported(monkeypatch) -> None:
     monkeypatch.setitem(sys.modules, "aws_msk_iam_sasl_signer", None)
     with pytest.raises(SetupError, match=r"pip install 'offramp\[msk\]'"):
         source_of(LOGIN)()

@@ -212,7 +212,7 @@ def test_verbs_end_as_with_any_bad_profile(tmp_path: Path) -> None:
         assert "security.kafka.ca_file" in done.output
 
 
-def test_a_fifo_stops_nobody(tmp_path: Path) -> None:
+def test_a_fifo_delays_no_read(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "ca.pem")
     with pytest.raises(ProfileError, match="not a regular file"):
         client_context(KafkaSecurity(protocol="SSL", ca_file=tmp_path / "ca.pem"))

@@ -151,7 +151,7 @@ def test_a_token_file_that_is_empty_while_it_is_replaced_leaves_the_token_in_han
 @pytest.mark.parametrize(
     "text", ['{"access_token":"secret"}', "Bearer secret", '"secret"', "secr\u00e9t", "a\x01auth=b"]
 )
-def test_what_is_no_bearer_token_is_refused_before_a_broker_sees_it(tmp_path: Path, text: str):
+def test_a_wrong_bearer_token_is_refused_before_a_broker_sees_it(tmp_path: Path, text: str):
     (tmp_path / "token").write_text(text, encoding="utf-8")
     with pytest.raises(AuthenticationFailed, match="must give the token alone") as caught:
         TokenProvider(source_of(login(token=SecretReference(file=tmp_path / "token")))).token()

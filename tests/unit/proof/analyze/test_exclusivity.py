@@ -61,13 +61,13 @@ def intervals_of(proof: Proof, name: str) -> list[tuple]:
         ("tail read exactly", None, 0, 1),
     ],
 )
-def test_the_offsets_alone_tell(proof, name, is_exclusive, overlaps, doubtful):
+def test_the_offsets_alone_decide(proof, name, is_exclusive, overlaps, doubtful):
     (row,) = proof.summary.filter(group_id=name).to_dicts()
     assert (row["is_exclusive"], row["overlaps"], row["doubtful_overlaps"]) == (is_exclusive, overlaps, doubtful)
     assert row["unowned"] is None
 
 
-def test_intervals_of_a_quick_hand_over(proof):
+def test_intervals_of_a_quick_change_of_owners(proof):
     assert intervals_of(proof, "quick there and back") == [
         ("a", 1000, 1009, 0, 9, 10),
         ("b", 1010, 1010, 10, 10, 1),
@@ -75,7 +75,7 @@ def test_intervals_of_a_quick_hand_over(proof):
     ]
 
 
-def test_a_stale_owner_s_interval_goes_on_across_its_successor_s(proof):
+def test_a_stale_owner_s_interval_continues_across_its_successor_s(proof):
     assert intervals_of(proof, "stale after a stop") == [("a", 1000, 7020, 0, 39, 40), ("b", 7000, 7044, 25, 59, 35)]
     (row,) = proof.overlaps.filter(group_id="stale after a stop").to_dicts()
     assert (row["consumer"], row["successor"], row["records"]) == ("a", "b", 10)
@@ -113,7 +113,7 @@ def test_the_window_of_a_tail(proof):
     assert [row[name] - START_MS for name in times] == [1020, 1029, 7000, 7009]
 
 
-def test_lost_is_below_the_last_hand_out_unread_above(proof):
+def test_lost_is_below_the_last_delivery_unread_above(proof):
     columns = ("status", "first_offset", "last_offset", "records")
     expected = [("lost", 10, 11, 2), ("lost", 41, 41, 1), ("unread", 50, 59, 10)]
     assert proof.lost.filter(group_id="lost and unread").sort("first_offset").select(columns).rows() == expected
@@ -131,7 +131,7 @@ def test_a_given_end_makes_unread_records_lost(written):
     assert found == [("lost", 10, 11), ("lost", 41, 41), ("lost", 50, 54), ("unread", 55, 59)]
 
 
-def test_a_partition_that_nobody_ever_read_is_there():
+def test_a_partition_that_no_one_ever_read_is_there():
     history = History("half")
     history.produce(0, 0, 1)
     history.produce(5, 0, 1, 2, partition=1)
@@ -189,12 +189,12 @@ def test_a_stall_counts_only_while_there_was_something_to_read():
     assert (change["consumer"], change["successor"], change["gap_ms"], change["waited_ms"]) == ("a", "b", 990, 100)
 
 
-def test_a_hand_over_without_known_production(written):
+def test_a_change_of_owners_without_known_production(written):
     rows = analyze.handovers(written["killed"].frames()["consumption"]).to_dicts()
     assert [(row["gap_ms"], row["waited_ms"]) for row in rows] == [(7000 - 1029, None)]
 
 
-def test_a_group_that_handed_out_nothing_has_no_verdict(written):
+def test_a_group_that_delivered_nothing_has_no_verdict(written):
     rows = written["killed"].frames()
     assert prove(rows["consumption"].clear(), rows["production"]).summary.is_empty()
 
@@ -256,7 +256,7 @@ def test_nothing_is_claimed_of_times_that_were_not_watched(written):
     assert (row["is_exclusive"], row["overlaps"], row["doubtful_overlaps"], row["unowned"]) == (None, 0, 1, 0)
 
 
-def test_nothing_is_claimed_while_an_unreadable_znode_stood_there(written):
+def test_nothing_is_claimed_while_an_unreadable_znode_was_there(written):
     ownership = [("a", 900, 6900), ("b", 6950, 9300), (None, 9400, None)]
     row = verdict_of(owned(written["stale while the successor idles"], *ownership), True)
     assert (row["is_exclusive"], row["doubtful_overlaps"], row["unowned"]) == (None, 1, 0)
@@ -283,7 +283,7 @@ def test_sentences_name_what_is_wrong(written, proof):
     assert proof.sentences.filter(group_id="quick there and back").is_empty()
 
 
-def test_the_result_of_with_intervals_stands_in_for_the_consumption(written):
+def test_the_result_of_with_intervals_is_in_for_the_consumption(written):
     consumption = written["stale after a stop"].frames()["consumption"]
     intervals = analyze.with_intervals(consumption)
     for analysis in (analyze.overlaps, analyze.duplicates, analyze.consumption_intervals):

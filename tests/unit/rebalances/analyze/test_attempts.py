@@ -66,7 +66,7 @@ NEW_B = log(
 )
 
 
-def test_a_member_of_the_new_protocol_without_a_listener_is_told_by_its_states():
+def test_a_member_of_the_new_protocol_without_a_listener_is_reported_by_its_states():
     facts = ["generation", "member_id", "owned", "outcome"]
     assert member_rebalances(NEW_A).select(facts).rows() == [
         (1, "a", ["t-0", "t-1"], "assigned"),
@@ -77,7 +77,7 @@ def test_a_member_of_the_new_protocol_without_a_listener_is_told_by_its_states()
     assert log_findings(NEW_A).is_empty(), "an epoch that changes nothing for it is none that it missed"
 
 
-def test_who_keeps_its_partitions_is_in_the_next_epoch_without_a_word():
+def test_a_member_that_keeps_its_partitions_is_silently_in_the_next_epoch():
     facts = [
         "generation",
         "members",
@@ -116,7 +116,7 @@ def test_a_member_of_the_new_protocol_leaves_by_its_states_alone():
     assert "PREPARE_LEAVING, LEAVING, UNSUBSCRIBED" in story(left)[-1]
 
 
-def test_librdkafka_tells_the_epoch_in_heartbeats():
+def test_librdkafka_reports_the_epoch_in_heartbeats():
     def beat(epoch: int, text: str = "response received") -> tuple[str, dict[str, Any]]:
         return "heartbeat_ok", {"generation": epoch, "text": f"ConsumerGroupHeartbeat {text}"}
 
@@ -199,7 +199,7 @@ def test_a_static_member_that_is_restarted_comes_back_into_its_generation():
     assert (row["members"], row["last_joiner"], row["join_spread_ms"]) == (["a-1", "b-2"], "b-1", 1000)
 
 
-def test_a_member_says_why_and_the_group_does_not_repeat_it():
+def test_a_member_reports_why_and_the_group_does_not_repeat_it():
     joined = {"generation": 1, "member_id": "m-1"}
     why = ("join_reason", {"reason": "need to re-join"})
     member = log(why, ("joining", {}), ("joined", joined), ("assigned", {"partitions": ["t-0"]}))
@@ -280,13 +280,13 @@ def test_a_broker_s_members_are_believed_as_far_as_they_go():
     ]
 
 
-def test_who_left_is_known_where_the_log_begins():
+def test_a_member_that_left_is_known_where_the_log_begins():
     left = ("member_left", {"member_id": "a"})
     (row,) = rebalances(log(left, rebalancing(4, "because"), stable(5), source="broker")).rows(named=True)
     assert (row["generation"], row["left"], row["joined"]) == (5, ["a"], None)
 
 
-def test_members_that_nobody_names_are_unknown_and_not_none():
+def test_members_that_no_one_names_are_unknown_and_not_none():
     events = log(rebalancing(7, "because"), stable(8, " with 3 members"), stable(9), source="broker")
     assert rebalances(events).select("members", "n_members", "joined").rows() == [(None, 3, None), (None, None, None)]
     first, second = story(events)[:2]
@@ -294,7 +294,7 @@ def test_members_that_nobody_names_are_unknown_and_not_none():
     assert "members not named" in second
 
 
-def test_a_member_that_was_there_before_the_log_is_not_told_to_join():
+def test_a_member_that_was_there_before_the_log_is_not_reported_to_join():
     events = log(
         rebalancing(4, "Adding new member b", member_id="b"),
         stable(5, " with 2 members"),
@@ -306,7 +306,7 @@ def test_a_member_that_was_there_before_the_log_is_not_told_to_join():
     assert told == [(["a", "b"], None), (["a", "b"], [])]
 
 
-def test_a_single_member_that_rejoins_on_each_poll_is_told_as_such():
+def test_a_single_member_that_rejoins_on_each_poll_is_reported_as_such():
     again = [
         event
         for number in range(5)
@@ -350,7 +350,7 @@ def test_an_old_leader_names_all_members(said):
     assert row["members_without_log"] == ["b-2"]
 
 
-def test_what_a_client_asked_to_join_with_is_told_once():
+def test_the_settings_of_a_clients_join_are_reported_once():
     old = "{group_id=g,session_timeout=10000,member_id=,group_protocols=[{protocol_name=range,protocol_metadata=x}]}"
     new = "sessionTimeoutMs=45000, x, JoinGroupRequestProtocol(name='range', m), JoinGroupRequestProtocol(name='sticky'"
     cluster = (
@@ -395,7 +395,7 @@ def test_times_with_and_without_a_zone_in_one_file_are_not_compared():
     assert (generation["duration_ms"], generation["is_utc"]) == (1000, True)
 
 
-def test_how_long_a_generation_took_is_not_known_by_two_clocks():
+def test_the_duration_of_a_generation_is_not_known_by_two_clocks():
     at = int(NOON.timestamp())
     joined = ("joined", {"generation": 5, "member_id": "a", "observed_at": NOON, "at": at})
     printed = ("joined", {"generation": 5, "member_id": "b", "at": at + 7200})

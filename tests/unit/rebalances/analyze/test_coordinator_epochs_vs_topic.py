@@ -48,13 +48,13 @@ def test_an_epoch_that_is_not_in_the_topic():
     ]
 
 
-def test_what_compaction_left_out_is_no_difference():
+def test_compacted_records_are_no_difference():
     compacted = [row for row in TOPIC if row["kind"] != "group_epoch" or row["epoch"] == 3]
     assert found([*LOGS, *bumped(1, "x")], compacted) == []
     assert found([*bumped(1, "x"), *bumped(2, "b")], TOPIC) == []
 
 
-def test_an_epoch_that_no_log_tells_of():
+def test_an_epoch_that_no_log_reports_of():
     lines = [*bumped(1, "a"), *bumped(3)]
     assert sentences(lines, TOPIC) == ["Group g: epoch 2 is in the topic, but in none of the given coordinators' logs."]
     assert found(bumped(1, "a"), TOPIC) == []

@@ -44,7 +44,7 @@ def test_members_that_come_and_go():
     assert found["leader_id"].null_count() == found["started_at"].null_count() == found["assignor"].null_count() == 3
 
 
-def test_partitions_that_nobody_shall_have_any_more():
+def test_partitions_that_no_one_shall_have_any_more():
     shrunk = [*epoch(2), target("a", "t-0"), computed(2)]
     assert epoch_rebalances(stored_epochs(*ALONE, *shrunk))["partitions_without_known_owner"].to_list() == [[], ["t-1"]]
 
@@ -67,7 +67,7 @@ def test_members_whose_own_records_are_older_than_the_first():
     assert told(epoch_rebalances(stored_epochs(computed(4), *passing)), "members", "joined") == [([], None), ([], [])]
 
 
-def test_a_group_that_was_deleted_starts_anew():
+def test_a_group_that_was_deleted_starts_again():
     deleted = {"kind": "group_epoch", "is_tombstone": True}
     again = [member("c"), *epoch(1), target("c", "t-0"), computed(1)]
     found = epoch_rebalances(stored_epochs(*ALONE, *gone("a"), deleted, *again))

@@ -130,7 +130,7 @@ CHECKS: dict[str, Callable[[Told], object]] = {
 
 
 @pytest.mark.parametrize("name", CHECKS)
-def test_it_is_told_right(name: str) -> None:
+def test_the_case_is_reported_correctly(name: str) -> None:
     case = told(name)
     assert CHECKS[name](case), case.sentences
 

@@ -55,7 +55,7 @@ def test_two_sources_that_agree():
         ),
     ],
 )
-def test_what_differs_is_named(records, differences):
+def test_differences_are_named(records, differences):
     assert found(LOGS, records) == differences
     sentences = source_differences(LOGS, records, NO_EPOCHS)["sentence"].to_list()
     assert all(sentence.startswith("Group g: generation ") for sentence in sentences)
@@ -89,7 +89,7 @@ def test_the_stretches_of_a_member():
     ]
 
 
-def test_who_left_holds_nothing_any_more():
+def test_a_member_that_left_holds_nothing_any_more():
     left = ("b", 20, "left", {"member_id": "b-1", "generation": 2})
     lines = [*rebalance("a", 0, 1, ["t-0"]), *rebalance("a", 10, 2, ["t-0"]), *rebalance("b", 10, 2, ["t-1"])]
     events = logged(*lines, left, *rebalance("a", 21, 3, ["t-0", "t-1"]))
@@ -112,7 +112,7 @@ def test_the_stretches_of_the_topic():
     ]
 
 
-def test_partitions_that_nobody_fetches():
+def test_partitions_that_no_one_fetches():
     """The log shows that one partition's offset was asked for, and nothing of the other one."""
     asked = ("a", 4, "offsets_fetching", {"partitions": ["t-0"]})
     lines = [*rebalance("a", 0, 1, ["t-0", "t-1"]), asked]
@@ -125,7 +125,7 @@ def test_partitions_that_nobody_fetches():
 
 
 @pytest.mark.parametrize(("source", "is_found"), [("java", True), ("kafka-python", False)])
-def test_kafka_python_goes_on_where_it_was(source, is_found):
+def test_kafka_python_continues_where_it_was(source, is_found):
     asked_again = ("a", 15, "offsets_fetching", {"partitions": ["t-1"]})
     revoked = ("a", 10, "revoked", {"partitions": ["t-0"]})
     lines = [*rebalance("a", 0, 1, ["t-0"]), revoked, *rebalance("a", 10, 2, ["t-0", "t-1"]), asked_again]
@@ -167,7 +167,7 @@ def test_times_of_an_unknown_zone_do_not_pass_for_utc():
         assert "UTC" not in each
 
 
-def test_a_picture_of_several_days_says_which():
+def test_a_picture_of_several_days_reports_which():
     days = logged(*rebalance("a", 0, 1, ["t-0"]), *rebalance("a", 3 * 86_400, 2, ["t-0"]))
     drawn = charts.svg(rebalance_timeline(member_spans(member_rebalances(days), rebalances(days))))
     assert "2026-11-23 00:00" in drawn
@@ -200,7 +200,7 @@ def test_nothing_to_read_is_refused():
         read_rebalances(None)
 
 
-def test_a_long_story_is_cut_and_keeps_what_stands_out():
+def test_a_long_story_is_cut_and_keeps_what_is_out():
     many = logged(*(line for number in range(600) for line in rebalance("a", number * 10, number + 1, ["t-0"])))
     findings = source_differences(many, TOPIC, NO_EPOCHS)
     nothing = topic_rebalances(TOPIC.head(0))

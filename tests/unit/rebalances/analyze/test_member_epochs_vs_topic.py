@@ -63,7 +63,7 @@ def test_partitions_other_than_those_stored():
     assert sentence == "Group g: epoch 3 gives b t-0, t-1 in the topic, but t-0 in the member's log."
 
 
-def test_what_a_member_had_on_its_way_is_no_difference():
+def test_partitions_on_a_members_way_are_no_difference():
     """It resolves the names of topics one after another."""
     assert found([*reconciled("a", 0, 1, "t-0"), *reconciled("a", 2, 1, "t-0", "t-1")], TOPIC) == []
 
@@ -81,7 +81,7 @@ def test_a_member_of_whom_there_is_no_record():
     assert found([*LOGS, *stranger, *reconciled("x", 30, 3, "t-1")], TOPIC) == [("unknown_member", "x")]
 
 
-def test_what_may_be_compacted_away_is_no_difference():
+def test_records_that_may_be_compacted_away_are_no_difference():
     """An older epoch's records of a member are compacted to the newest, and none of a member that is gone is left."""
     left = [*epoch(3), target("b", "t-0", "t-1"), computed(3), member("b"), current("b", 3, 3, "t-1")]
     assert found(reconciled("b", 20, 3, "t-0", "t-1"), left) == []
@@ -104,7 +104,7 @@ RETURNED = [*ALONE, *epoch(2), computed(2), BACK[0], *epoch(3), computed(3), BAC
     ],
     ids=["taken and given back", "taken for good", "emptied meanwhile", "emptied alone", "thrown out meanwhile"],
 )
-def test_what_a_member_must_have_heard_of(after, records, differences):
+def test_news_that_a_member_must_have_heard_are_compared(after, records, differences):
     """The log reports epochs 1 and 3."""
     assert found([*reconciled("a", 0, 1, "t-0", "t-1"), *reconciled("a", 20, 3, *after)], records) == differences
 

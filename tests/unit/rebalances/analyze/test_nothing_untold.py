@@ -134,7 +134,7 @@ def test_a_step_of_a_rebalance_is_described_once():
     assert log_remarks(events).is_empty()
 
 
-def test_what_a_finding_describes_is_no_remark():
+def test_an_event_in_a_finding_is_no_remark():
     events = log(("poll_timeout", {"reason": "slow"}))
     assert log_findings(events)["finding"].to_list() == ["evicted"]
     assert log_remarks(events).is_empty()

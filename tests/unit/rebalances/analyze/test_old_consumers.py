@@ -47,7 +47,7 @@ def test_a_try_that_ended_without_a_failure_has_its_partitions(tmp_path):
 
 
 @pytest.mark.parametrize("lines", [BROKEN, (*BROKEN, FAILED)])
-def test_a_try_that_was_broken_off_says_nothing_of_partitions(tmp_path, lines):
+def test_a_try_that_was_broken_off_reports_nothing_of_partitions(tmp_path, lines):
     assert outcomes(read(tmp_path, *lines)) == [("failed", None)]
 
 

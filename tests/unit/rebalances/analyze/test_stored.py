@@ -37,7 +37,7 @@ def test_members_that_come_and_go():
     assert found["started_at"].null_count() == found["duration_ms"].null_count() == 4
 
 
-def test_partitions_that_nobody_has_any_more():
+def test_partitions_that_no_one_has_any_more():
     found = topic_rebalances(
         stored_generations(("g", 1, {"a": ["t-0", "t-1"]}), ("g", 2, {"a": ["t-0"]}), ("g", 3, {}))
     )
@@ -49,7 +49,7 @@ def test_a_generation_that_was_compacted_away_leaves_its_neighbours_unknown():
     assert told(found, "joined", "left", "moved") == [(None, None, None), (None, None, ["t-0"])]
 
 
-def test_a_group_that_was_deleted_starts_anew():
+def test_a_group_that_was_deleted_starts_again():
     found = topic_rebalances(stored_generations(("g", 1, {"a": ["t-0"]}), ("g", None, {}), ("g", 1, {"b": ["t-0"]})))
     assert told(found, "generation", "members", "joined", "moved") == [(1, ["a"], None, None), (1, ["b"], None, None)]
 

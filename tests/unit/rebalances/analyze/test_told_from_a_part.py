@@ -30,18 +30,18 @@ def kinds(found: Rebalances) -> list[str]:
         "[g_host-1488627000000-0a1b2c3d], error during syncedRebalance (kafka.consumer.ZookeeperConsumerConnector)",
     ],
 )
-def test_a_failure_is_told_where_the_log_begins_behind_the_start(tmp_path, text):
+def test_a_failure_is_reported_where_the_log_begins_behind_the_start(tmp_path, text):
     found = read(tmp_path, (1, text))
     assert kinds(found) == ["unfinished"]
     assert "did not complete the rebalance" in found.describe()[0]
 
 
-def test_a_join_is_told_where_its_request_is_missing(tmp_path):
+def test_a_join_is_reported_where_its_request_is_missing(tmp_path):
     joined = "[Consumer clientId=c, groupId=g] Successfully joined group with generation 7 (a.B)"
     assert "joined generation 7" in read(tmp_path, (1, joined)).describe()[0]
 
 
-def test_an_assignment_that_is_not_listed_is_told(tmp_path):
+def test_an_assignment_that_is_not_listed_is_reported(tmp_path):
     text = "[Worker clientId=w, groupId=g] Joined group and got assignment: Assignment{error=0} (a.DistributedHerder)"
     assert read(tmp_path, (1, text)).describe()[0].endswith("w has an assignment that its log does not list.")
 
@@ -62,7 +62,7 @@ LOST = "[Consumer clientId=c, groupId=g] Group coordinator k-1:9092 (id: 2147483
 
 
 @pytest.mark.parametrize(("lines", "expected"), [((FOUND, LOST), ["unreached_coordinator"]), ((LOST, FOUND), [])])
-def test_what_came_first_within_a_second_is_as_the_log_has_it(tmp_path, lines, expected):
+def test_the_order_within_a_second_is_the_one_of_the_log(tmp_path, lines, expected):
     assert kinds(read(tmp_path, *((1, line) for line in lines))) == expected
 
 

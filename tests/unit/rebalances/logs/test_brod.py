@@ -42,7 +42,7 @@ def test_the_failure_before_a_success_is_described(tmp_path):
     assert "not through" not in first
 
 
-def test_two_members_of_one_file_are_told_apart(tmp_path):
+def test_two_members_of_one_file_are_distinguished(tmp_path):
     events = read(tmp_path, *JOINED, NEW.format(3, 8, 20), "elected=false").events
     rows = member_rebalances(events).select("consumer", "generation", "is_leader").rows()
     assert rows == [("<0.7.0>", 20, True), ("<0.8.0>", 20, False)]

@@ -33,7 +33,7 @@ _KINDS = {each.kind for table in BY_SOURCE.values() for each in table} - {CONTEX
 
 
 @pytest.mark.parametrize("facts", FACTS if FOLDER else [ABSENT], ids=lambda facts: facts and facts["file"])
-def test_it_is_told_right(facts: Facts, tmp_path: Path) -> None:
+def test_the_case_is_reported_correctly(facts: Facts, tmp_path: Path) -> None:
     assert FOLDER is not None
     text = (FOLDER / facts["file"]).read_text()
     assert digest(text) == facts["sha256"], f"{facts['file']} is another text than the one that the facts are of"
@@ -84,7 +84,7 @@ def test_a_copy_with_other_spaces_is_the_same_text() -> None:
     assert digest("a\n") == digest("a \r\n\n") != digest("b\n")
 
 
-def test_what_is_told_is_compared_whole(tmp_path: Path) -> None:
+def test_reported_texts_are_compared_whole(tmp_path: Path) -> None:
     log = tmp_path / "pasted.log"
     log.write_text(
         "2021-02-03T04:05:06.007Z INFO [Consumer clientId=c, groupId=g] Successfully joined group with generation 7\n"

@@ -41,7 +41,7 @@ NOTHING = {"n_events": 0}
     ],
     ids=["sound", "empty", "no coordination", "times go back", "zone unknown", "zones differ", "cut"],
 )
-def test_what_can_be_lived_with_is_said(account, told):
+def test_tolerable_problems_are_reported(account, told):
     assert pl.Series([verified(account)]).str.contains(told).item()
 
 
@@ -54,7 +54,7 @@ def test_what_can_be_lived_with_is_said(account, told):
     ],
     ids=["binary", "truncated", "layout"],
 )
-def test_what_spoils_the_answer_is_raised(account, told):
+def test_problems_that_spoil_the_answer_are_raised(account, told):
     with pytest.raises(PartialRead, match=told):
         verified(account)
 

@@ -148,7 +148,7 @@ def test_a_long_line_is_not_read_from_each_of_its_places(tmp_path, monkeypatch):
     assert 0 < sum(tails["tail"].str.len_bytes().sum() for tails in seen) <= 2 * known_text._TRIED
 
 
-def test_what_ends_a_quotation_is_no_part_of_a_name(tmp_path):
+def test_the_end_of_a_quotation_is_no_part_of_a_name(tmp_path):
     front = "2021-02-03 04:05:06,007 - kafka.coordinator - INFO - (Re-)joining group pies"
     quoted = 'time="2021-02-03T04:05:06Z" level=info msg="app: Failed to write empty metadata for group pies" x=1'
     lines = [f"{front}**", f"{front}`", f"{front}</code>", f'msg="{front}"', quoted]

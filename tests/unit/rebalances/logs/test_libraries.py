@@ -41,7 +41,7 @@ SPRING = "2018-11-15 20:24:12.640  INFO 3 --- [g-0-C-1] o.s.k.l.KafkaMessageList
     ],
     ids=["kafkajs", "kafkajs with a brace too many", "franz-go", "kafka-go"],
 )  # fmt: skip
-def test_a_rebalance_is_told(tmp_path, text, facts):
+def test_a_rebalance_is_reported(tmp_path, text, facts):
     (row,) = member_rebalances(read(tmp_path, text, zone="UTC").events).rows(named=True)
     assert tuple(row[name] for name in ("group_id", "generation", "member_id", "leader_id", "assignor")) == facts
     assert (row["owned"], row["outcome"], row["is_leader"]) == (["a-b-0", "a-b-12"], "assigned", True)
@@ -92,7 +92,7 @@ def test_a_line_of_a_client_is_an_event(alone, line, source, kind, said):
     ],
     ids=["spring", "spring with the group", "a request that timed out", "the application's own words", "flink"],
 )  # fmt: skip
-def test_what_frameworks_say_again_is_known_and_no_event(tmp_path, line, n_context, n_unknown):
+def test_lines_that_frameworks_repeat_are_known_and_no_event(tmp_path, line, n_context, n_unknown):
     logs = read(tmp_path, line, zone="UTC")
     assert logs.events.is_empty()
     assert (logs.files["n_context"].sum(), len(logs.unknown_lines)) == (n_context, n_unknown)

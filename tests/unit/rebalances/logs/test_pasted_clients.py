@@ -239,7 +239,7 @@ def test_a_line_is_an_event(alone, line, source, kind, said):
 
 
 @pytest.mark.parametrize("line", NOTHING_NEW)
-def test_what_says_nothing_new_is_known_and_no_event(alone, line):
+def test_lines_with_nothing_new_are_known_and_no_event(alone, line):
     assert alone[line].files.select("n_events", "n_context", "n_unknown").rows() == [(0, 1, 0)]
 
 
@@ -264,7 +264,7 @@ def test_a_line_of_nodes_package_debug_is_shown(tmp_path):
         "10:35:47 [INFO] a.b: Partitions lost to the other member: clicks[0]",
     ],
 )
-def test_what_an_application_says_of_coordination_is_shown(tmp_path, line):
+def test_lines_of_an_application_about_coordination_are_shown(tmp_path, line):
     logs = read(tmp_path, line)
     assert (len(logs.events), len(logs.unknown_lines)) == (0, 1)
 
@@ -284,7 +284,7 @@ def test_the_pod_that_kubectl_names_is_an_origin(tmp_path):
     assert events["origin"].to_list() == ["app-1", "app-2"]
 
 
-def test_a_client_that_nobody_knows_is_shown_by_its_generation(tmp_path):
+def test_a_client_that_no_one_knows_is_shown_by_its_generation(tmp_path):
     logs = read(tmp_path, "2016-08-07T22:05:11.868Z INFO engine Joined group g-06 generationId 2 as engine-cb24")
     assert len(logs.unknown_lines) == 1
 

@@ -42,7 +42,7 @@ def numbered(rows: pl.DataFrame) -> list[tuple[int, str]]:
 @settings(max_examples=60, deadline=None)
 @given(TEXTS, st.booleans(), st.integers(5, 200), st.integers(200, 400))
 @example([(MARKED, "\n", 0)] * 3, True, len("generation 0 of a group\n"), 300)
-def test_no_border_hides_a_line_or_tells_it_twice(parts, is_ended, block, chunk):
+def test_no_border_hides_a_line_or_reports_it_twice(parts, is_ended, block, chunk):
     lines = [(text % number if text else "") + "·" * length for number, (text, _, length) in enumerate(parts)]
     text = "".join(line + end for line, (_, end, _) in zip(lines, parts))
     text = text if is_ended else text.rstrip("\r\n")
@@ -68,7 +68,7 @@ def test_compressed_files_are_one_block(tmp_path, suffix, opened):
 
 
 @pytest.mark.parametrize("chunk", range(1 << 12, (1 << 12) + 3))
-def test_what_stands_before_the_damage_is_read(tmp_path, chunk):
+def test_the_part_before_the_damage_is_read(tmp_path, chunk):
     path = tmp_path / "a.log.gz"
     whole = gzip.compress(b"".join(b"generation %d\n" % n for n in range(10_000)))
     path.write_bytes(whole[: len(whole) // 2])

@@ -71,5 +71,5 @@ def test_a_members_own_log(tmp_path):
     ("The onAllTasksLost callback completed with an error (x); signaling to continue", "listener_failed"),
     ("Revoking previously assigned and now lost active tasks 0_1", "lost"),
 ])  # fmt: skip
-def test_what_goes_wrong_at_a_member_is_an_event(tmp_path, text, kind):
+def test_a_failure_of_a_member_is_an_event(tmp_path, text, kind):
     assert read(tmp_path, CLIENT.format(0, text)).events["kind"].to_list() == [kind]

@@ -36,7 +36,7 @@ def test_a_wording_is_not_hidden_behind_one_of_another_kind(source):
     assert wrong == {}, "a message is taken for another kind"
 
 
-def test_versions_are_said():
+def test_versions_are_reported():
     assert all(re.match(r"\d+\.\d+", known.versions) for _, known in ALL)
 
 

@@ -62,7 +62,7 @@ def test_no_part_of_a_list_is_taken_for_the_whole(tmp_path, width):
         assert member in (None, whole[kind][1])
 
 
-def test_a_line_whose_end_is_missing_says_so(tmp_path):
+def test_a_line_whose_end_is_missing_reports_it(tmp_path):
     reason = "Request joining group due to: group is already rebal"
     logs = read(tmp_path, LINES[0], f"{AT.format(1)}{WHO}{reason}", LINES[3])
     assert logs.events["reason"].to_list() == [None, "group is already rebal … (the line is cut here)", None]
@@ -94,7 +94,7 @@ def test_it_does_not_matter_where_a_portion_of_wrapped_lines_ends(portion, width
     assert_frame_equal(pl.concat(rejoined(lines.iter_slices(portion))), whole)
 
 
-def test_what_follows_a_record_is_not_its_rest(tmp_path):
+def test_the_line_after_a_record_is_not_its_rest(tmp_path):
     trace = ["org.apache.kafka.common.errors.DisconnectException: x", "\tat a.B.c(B.java:1)", "some words (a.b.C)"]
     logs = read_each(tmp_path, ["\n".join([LINES[0], *trace, LINES[3]])])
     (only,) = logs.values()

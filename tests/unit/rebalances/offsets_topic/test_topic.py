@@ -123,7 +123,7 @@ def test_unknown_times_are_null():
 
 
 @pytest.mark.parametrize("version", [-1, 5, 12])
-def test_an_unknown_version_of_a_commit_is_a_row_that_says_so(version):
+def test_an_unknown_version_of_a_commit_is_a_row_that_reports_it(version):
     value = version.to_bytes(2, "big", signed=True) + bytes(40)
     row = of_value(value)
     assert row["committed_offset"] is None
@@ -132,7 +132,7 @@ def test_an_unknown_version_of_a_commit_is_a_row_that_says_so(version):
 
 
 @pytest.mark.parametrize("version", [0, 1, 2, 3, 4])
-def test_a_value_cut_anywhere_is_told(version):
+def test_a_value_cut_anywhere_is_reported(version):
     value = written.commit_value(version, 9, "some metadata", 5, 1, 6, TOPIC_ID)
     for length in range(len(value)):
         row = of_value(value[:length])
@@ -201,7 +201,7 @@ def test_a_member_whose_assignment_is_odd():
 
 
 @pytest.mark.parametrize("version", [0, 1, 2, 3, 4])
-def test_a_generation_cut_anywhere_is_one_row_that_says_so(version):
+def test_a_generation_cut_anywhere_is_one_row_that_reports_it(version):
     value = written.group_value(version, 17, MEMBERS, leader="m-2")
     for length in range(len(value)):
         (row,) = of_group(value[:length])
@@ -250,7 +250,7 @@ def test_every_kind_of_record_of_a_group_of_the_new_protocol():
     ]
 
 
-def test_a_member_that_says_little():
+def test_a_member_that_reports_little():
     (row,) = epochs((written.member_key(5, "g", "m"), written.member_value(topics=())))
     assert (row["client_host"], row["group_instance_id"], row["assignor"]) == ("127.0.0.1", None, None)
 
@@ -261,7 +261,7 @@ def test_states_have_kafkas_names(state, name):
     assert (row["state"], row["assigned"], row["revoking"]) == (name, [], [])
 
 
-def test_a_topic_that_is_gone_is_told_by_its_id():
+def test_a_topic_that_is_gone_is_reported_by_its_id():
     (row,) = epochs((written.member_key(7, "g", "m"), written.target_value({GONE: [0], CLICKS: [1]})))
     assert row["assigned"] == ["clicks-1", "q5lkP79-TwqdLRt6PF5_kA-0"] == sorted(row["assigned"])
 
@@ -273,7 +273,7 @@ def test_tombstones_of_the_new_protocol_have_nothing_but_their_keys():
 
 
 @pytest.mark.parametrize(("key", "value"), ALL_KINDS)
-def test_an_epoch_cut_anywhere_is_a_row_that_says_so(key, value):
+def test_an_epoch_cut_anywhere_is_a_row_that_reports_it(key, value):
     for length in range(len(value)):
         (row,) = epochs((key, value[:length]))
         assert row["error"] == "the value ends too early", length
@@ -417,7 +417,7 @@ def test_a_record_of_unknown_time_is_of_no_time():
     assert commit_rows(batch, parse_keys(batch.keys)).to_pylist()[0]["written_at"] is None
 
 
-def test_verifying_tells_what_was_not_read():
+def test_verifying_reports_what_was_not_read():
     good = tables.OFFSETS_PARTITIONS.from_rows([counted(records((written.commit_key("a", "t", 0), None)))])
     said = verify_offsets_topic(OffsetsTopic(None, None, None, pl.DataFrame(good)))
     assert said.startswith(

@@ -106,7 +106,7 @@ def test_a_request_names_groups_and_a_bad_pattern_is_refused(model, view):
         model.prepare()
 
 
-def test_waves_are_carried_out_and_taken_back(model, toy):
+def test_waves_are_executed_and_undone(model, toy):
     plan = approved(model)
     assert (plan.subject, [step.kind for step in plan.steps]) == (
         "5 groups",
@@ -195,7 +195,7 @@ def test_only_the_direction_that_was_asked_for_is_taken_up(model):
     assert model.plan.digest == digest
 
 
-def test_scans_are_farther_apart_the_longer_one_takes_and_failures_are_told(model, toy, view):
+def test_scans_are_farther_apart_the_longer_one_takes_and_failures_are_reported(model, toy, view):
     model._reading_s = 0.1
     assert model._pace_s(2.0) == 2.0
     model._reading_s = 3.0

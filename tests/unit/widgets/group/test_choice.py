@@ -38,7 +38,7 @@ def texts(view):
     return " ".join(each.value for each in below(view) if isinstance(each, ipw.HTML))
 
 
-def test_of_ten_thousand_groups_the_browser_gets_a_hundred_and_a_search_finds_each():
+def test_the_browser_gets_a_hundred_of_ten_thousand_groups_and_a_search_finds_each():
     view = widgets.group_picker(widgets.choose_group(MANY, ""))
     listed = of_kind(view, ipw.Select)
     assert len(listed.options) == SHOWN
@@ -64,7 +64,7 @@ def test_without_a_view_the_list_stays_and_another_group_can_be_chosen():
         assert f"Chosen: <strong>{group_id}</strong>" in texts(view)
 
 
-def test_the_wizard_of_the_chosen_group_stands_in_the_place_of_the_list(tmp_path):
+def test_the_wizard_of_the_chosen_group_is_in_the_place_of_the_list(tmp_path):
     toy = ToyGroup()
     rows = pl.DataFrame({"group_id": [GROUP, "other"], "stage": "OZKCC", "n_members": 3, "lag": 0})
 

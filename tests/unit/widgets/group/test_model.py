@@ -65,7 +65,7 @@ def test_it_opens_at_the_groups_stage_and_requests_the_next_one(model):
     assert [lag for _, lag in model.lags] == [60]
 
 
-def test_of_growth_nothing_is_known_after_one_look(model):
+def test_growth_is_unknown_after_one_observation(model):
     assert {each.check_id for each in model.checks if each.is_met is None} == {"lag", "stable", "commits"}
     model.refresh()
     assert {each.check_id for each in model.checks if each.is_met is None} == set()
@@ -100,7 +100,7 @@ def test_without_approval_nothing_begins_whatever_the_button_shows(model, toy):
     ("subject", "digest"),
     [("", "{0:.8}"), ("shop2", "{0:.8}"), (GROUP, ""), (GROUP, "{0:.7}"), (GROUP, "00000000"), (GROUP, "{0}0")],
 )
-def test_what_is_typed_has_to_be_this_plans(model, toy, subject, digest):
+def test_the_typed_text_has_to_be_this_plans(model, toy, subject, digest):
     plan = planned(model)
     model.typed_subject, model.typed_digest = subject, digest.format(plan.digest)
     assert "approve" not in model.possible
@@ -197,7 +197,7 @@ def test_one_thing_at_a_time(model, toy):
     assert model.busy == ""
 
 
-def test_what_fails_in_the_worker_is_shown_and_raised(model, toy):
+def test_an_error_in_the_worker_is_shown_and_raised(model, toy):
     toy.is_away = True
     model.make_plan()
     with pytest.raises(Exception, match="ZooKeeper does not answer"):
@@ -251,7 +251,7 @@ def test_the_whole_path_and_back(model, toy):
         model.plan_rollback()
 
 
-def test_what_was_chosen_while_a_run_went_on_stays_chosen(model, toy):
+def test_a_choice_made_during_a_run_stays(model, toy):
     approved(model)
     toy.gate.clear()
     model.act()
@@ -262,7 +262,7 @@ def test_what_was_chosen_while_a_run_went_on_stays_chosen(model, toy):
     assert (model.group_state.stage, model.to_stage) == ("canary MEZKCC", "all KC")
 
 
-def test_a_way_back_leads_back(model):
+def test_a_rollback_leads_back(model):
     done(model, "all MEZKCC")
     model.refresh()
     for stage, said in (("Kafka coordination", "is not before"), ("all MEZKCC", "is not before"), ("x", "no stage")):
@@ -279,7 +279,7 @@ def test_a_way_back_leads_back(model):
     assert model.plan is None
 
 
-def test_stop_ends_it_between_two_items_and_resume_goes_on(model, toy):
+def test_stop_ends_it_between_two_items_and_resume_continues(model, toy):
     approved(model, "all MEZKCC")
     toy.gate.clear()
     model.act()
@@ -349,7 +349,7 @@ def test_undo_asks_for_the_group_and_takes_all_back(model, toy):
         model.undo(GROUP)
 
 
-def test_undo_of_a_run_that_goes_on_stops_it_first(model, toy):
+def test_undo_of_a_run_that_continues_stops_it_first(model, toy):
     approved(model, "all MEZKCC")
     toy.gate.clear()
     model.act()
@@ -455,7 +455,7 @@ def test_a_plan_that_does_not_hold_any_more_is_void(model, toy):
         model.verify()
 
 
-def test_a_dry_run_that_could_not_begin_is_told(model, toy):
+def test_a_dry_run_that_could_not_begin_is_reported(model, toy):
     digest = planned(model).digest
     toy.mode = "kafka"
     model.prepare(digest)
@@ -464,7 +464,7 @@ def test_a_dry_run_that_could_not_begin_is_told(model, toy):
         model.verify(dry_run=True)
 
 
-def test_the_dry_run_of_an_undo_says_what_it_would_undo(model, toy):
+def test_the_dry_run_of_an_undo_reports_what_it_would_undo(model, toy):
     done(model)
     model.prepare_back(run_id=model.record.run_id)
     model._goal = None  # as in a notebook that was opened later
@@ -472,7 +472,7 @@ def test_the_dry_run_of_an_undo_says_what_it_would_undo(model, toy):
     assert len(toy.writes) == 1
 
 
-def test_edited_evidence_is_told_and_not_shown_as_true(model, toy, tmp_path):
+def test_edited_evidence_is_reported_and_not_shown_as_true(model, toy, tmp_path):
     done(model)
     events = model.record.folder / "events.jsonl"
     lines = events.read_text().splitlines()
@@ -495,7 +495,7 @@ def test_a_run_in_the_making_by_another_process_is_read_once_it_is_there(model, 
     assert (other.record.state, other.untrusted) == (RunState.VERIFIED, "")
 
 
-def test_the_watch_goes_on_over_an_outage_and_stops_when_told(model, toy):
+def test_the_watch_continues_over_an_outage_and_stops_when_asked(model, toy):
     model.start_watching(0.01)
     until(lambda: len(model.lags) > 3)
     toy.is_away = True

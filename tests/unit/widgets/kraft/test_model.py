@@ -102,7 +102,7 @@ def test_a_gate_that_is_not_met_is_shown_and_raised(move):
     assert move.sentence == ""
 
 
-def test_an_error_does_not_stand_below_the_result_of_the_action_before(move):
+def test_an_error_is_not_below_the_result_of_the_action_before(move):
     move.prepare()
     assert move.sentence == f"Plan {move.plan.digest[:8]} has 2 steps."
     move.operations.refusal = UnsafePlan("old_consumers: shop (1)")
@@ -136,7 +136,7 @@ def test_there_is_no_other_phase(move):
         move.to_phase = "P4"
 
 
-def test_the_view_says_where_the_cluster_is_and_which_node_is_silent(move):
+def test_the_view_reports_where_the_cluster_is_and_which_node_is_silent(move):
     wizard = KraftWizard(move)
     texts = " ".join(each.value for each in wizard.children if isinstance(getattr(each, "value", None), str))
     assert "<small>the cluster is here</small>" in texts
@@ -152,7 +152,7 @@ def test_a_node_that_only_the_metadata_log_names_has_a_line_without_an_address()
     assert [cell.get_text() for cell in lines[1].find_all("td")[:3]] == ["broker 1", "–", "no broker names its address"]
 
 
-def test_the_way_back_is_offered_where_there_is_one_and_forgets_overrides(move, phases):
+def test_the_undo_is_offered_where_there_is_one_and_forgets_overrides(move, phases):
     move.set_request("kraft", overrides="preflight_known")
     for phase, is_offered in (("zookeeper", False), ("controllers", True), ("kraft", True), ("finalised", False)):
         phases.append(phase)
@@ -231,7 +231,7 @@ def test_a_run_that_is_not_over_comes_before_the_next_phase(state, direction, sa
     assert KraftMove.advice.fget(shown) == said
 
 
-def test_what_is_typed_enables_the_approval_while_the_cluster_is_watched(move):
+def test_typed_text_enables_the_approval_while_the_cluster_is_watched(move):
     wizard = KraftWizard(move)
     button(wizard, "Make the plan").click()
     move.wait()

@@ -26,7 +26,7 @@ def model(looks):
     found.close()
 
 
-def test_who_stands_still_comes_first_and_costs_are_summed(model):
+def test_stalled_groups_come_first_and_costs_are_summed(model):
     assert model.risks == {"unknown": 50}
     assert model.cost.endswith(" 1 poll so far: 1,214 requests. Rates need 2 polls, and a trend needs 4.")
     model.refresh()
@@ -71,7 +71,7 @@ def test_the_partitions_of_the_opened_group():
     assert model.partitions()[1] == 0
 
 
-def test_a_failed_look_is_told_and_changes_nothing(model, looks):
+def test_a_failed_observation_is_reported_and_changes_nothing(model, looks):
     looks.failure = "no broker answers"
     model.refresh()
     assert (model.error, model.last.number) == ("no broker answers", 1)
@@ -83,7 +83,7 @@ def test_a_failed_look_is_told_and_changes_nothing(model, looks):
     assert model.verify() == "lab, poll 2: 50 groups, everything was read."
 
 
-def test_what_was_not_read_is_told(model, looks):
+def test_unread_parts_are_reported(model, looks):
     failed = rows_of(schema.READ_ERRORS, source="kafka", group_id="g", subject="lab/g", error="refused")
     looks.read_errors = failed
     model.refresh()

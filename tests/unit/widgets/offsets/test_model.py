@@ -93,7 +93,7 @@ def rows(model):
     return offset_directions(model.plan).select("partition", "before", "after", "direction").rows()
 
 
-def test_what_is_committed_is_shown_of_what_is_selected_alone(model, toy):
+def test_committed_offsets_are_shown_of_the_selection_alone(model, toy):
     assert model.committed.observed_at is None
     model.refresh()
     assert (toy.asked, model.committed.offsets.height) == ([], 0)
@@ -119,7 +119,7 @@ def test_what_is_committed_is_shown_of_what_is_selected_alone(model, toy):
     assert "there is no topic 'nowhere'" in model.watch_error
 
 
-def test_members_are_told_before_anything_is_planned(model, toy):
+def test_members_are_reported_before_anything_is_planned(model, toy):
     toy.stores["kafka"].members["shop"] = ("one", "two")
     model.groups = "shop"
     model.refresh()
@@ -148,7 +148,7 @@ def test_a_copy_that_would_go_backwards_is_refused_skipped_or_allowed(model, toy
     assert toy.writes == []
 
 
-def test_an_approved_copy_is_carried_out_shown_and_taken_back(model, toy):
+def test_an_approved_copy_is_executed_shown_and_undone(model, toy):
     before = dict(toy.kafka)
     planned(model, groups="shop", skip_backwards=True)
     with pytest.raises(ApprovalError, match="was not approved"):
@@ -182,7 +182,7 @@ def test_a_topic_alone_is_of_the_groups_that_have_offsets_of_it(model, toy):
     assert model.committed.offsets.select("group_id", "topic").rows() == [("other", "clicks")]
 
 
-def test_another_group_is_written_and_looked_at(model, toy):
+def test_another_group_is_written_and_read(model, toy):
     done(model, groups="shop", to_group="till")
     assert {key[0]: offset for key, offset in toy.kafka.items() if key[1:] == ("orders", 0)} == {"shop": 50, "till": 60}
     assert set(model.committed.groups["group_id"]) == {"shop", "till"}
@@ -286,7 +286,7 @@ def test_a_plan_for_another_group_belongs_to_the_group_that_is_read(model, toy):
     other.close()
 
 
-def test_much_is_looked_at_only_when_asked(model, toy, monkeypatch):
+def test_much_is_read_only_when_asked(model, toy, monkeypatch):
     lower(monkeypatch, offsets_model, WATCHED=3)
     model.groups = "shop"
     model.refresh()
@@ -300,7 +300,7 @@ def test_much_is_looked_at_only_when_asked(model, toy, monkeypatch):
     assert len(toy.asked) == 3
 
 
-def test_a_cluster_that_is_away_is_told_and_numbers_stay(model, toy):
+def test_a_cluster_that_is_away_is_reported_and_numbers_stay(model, toy):
     model.groups = "shop"
     model.refresh()
     toy.is_away = True
@@ -312,7 +312,7 @@ def test_a_cluster_that_is_away_is_told_and_numbers_stay(model, toy):
 # The view
 
 
-def test_an_offset_that_no_record_has_is_told_where_its_lag_would_be_none(view, model, toy):
+def test_an_offset_that_no_record_has_is_reported_where_its_lag_would_be_none(view, model, toy):
     toy.kafka["shop", "orders", 0] = 110
     model.groups = "shop"
     model.refresh()
@@ -350,7 +350,7 @@ def test_from_selection_to_undo_by_buttons(view, model, toy):
     assert ("shop", "orders", 3) not in toy.kafka
 
 
-def test_what_is_deleted_is_saved_first_and_comes_back(model, toy):
+def test_deleted_offsets_are_saved_first_and_come_back(model, toy):
     toy.zookeeper |= {key: offset + 5 for key, offset in toy.kafka.items()}
     was = dict(toy.kafka)
     gone = {key for key in was if key[0] == "shop"}
@@ -378,7 +378,7 @@ def test_fields_are_shown_where_they_mean_something(view, model):
     assert len(set(names)) == len(names)
 
 
-def test_a_button_while_something_is_done_is_refused_and_told(view, model, toy):
+def test_a_button_while_something_is_done_is_refused_and_reported(view, model, toy):
     planned(model, groups="shop", skip_backwards=True)
     model.typed_subject, model.typed_digest = "shop", model.plan.digest[:8]
     model.approve()

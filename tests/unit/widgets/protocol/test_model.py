@@ -54,7 +54,7 @@ def test_the_request_carries_the_answer_of_a_person_and_the_overrides(tmp_path):
         assert (request.answers.clients_ready, request.soak_s, overrides) == (answer, 5.0, ["lag", "settled"])
 
 
-def test_the_request_says_how_members_are_replaced(tmp_path):
+def test_the_request_reports_how_members_are_replaced(tmp_path):
     model = opened(tmp_path, CLASSIC, CLASSIC)
     model.set_request(how="stopped")
     model.make_plan()
@@ -84,7 +84,7 @@ def test_a_canary_is_asked_for_only_where_some_members_change_first(tmp_path):
     model.close()
 
 
-def test_without_a_consumer_protocol_member_there_is_no_way_back(tmp_path):
+def test_without_a_consumer_protocol_member_there_is_no_undo(tmp_path):
     model = opened(tmp_path, CLASSIC)
     with pytest.raises(IllegalMove, match="has only classic members"):
         model.plan_rollback()
