@@ -297,7 +297,7 @@ def _parse_children(result: Any) -> list[Names]:
     body = result.get(timeout=READ_TIMEOUT_S)
     answers: list[Names] = []
     names: list[str] = []
-    at, end, told = 0, len(body) - _HEADER.size, _INT.pack(0)
+    at, end, header = 0, len(body) - _HEADER.size, _INT.pack(0)
     while at < end:
         kind, count = _TYPE_AND_INT.unpack_from(body, at)
         at += _TYPE_AND_INT.size
@@ -305,10 +305,10 @@ def _parse_children(result: Any) -> list[Names]:
             answers.append(_refusal(count))
             continue
         start = at - _INT.size
-        if not body.startswith(told, start):
+        if not body.startswith(header, start):
             names, at = _names(body, at, count)
-            told = body[start:at]
-        at = start + len(told)
+            header = body[start:at]
+        at = start + len(header)
         answers.append(names)
     return answers
 

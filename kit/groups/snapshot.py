@@ -154,15 +154,15 @@ def verify_each(*checks: Callable[[], str | None]) -> list[str]:
     Raises:
         PartialRead: at least one check raised it.
     """
-    told, found = list[str](), list[str]()
+    sentences, found = list[str](), list[str]()
     for check in checks:
         try:
-            told += filter(None, [check()])
+            sentences += filter(None, [check()])
         except PartialRead as error:
             found.append(str(error))
     if found:
         raise PartialRead("\n".join(found))
-    return told
+    return sentences
 
 
 def collect(frame: Any) -> pl.DataFrame:

@@ -140,8 +140,8 @@ def cause(error: Exception) -> str:
         return f"{file} holds {column} as {found} where {expected} is expected: another version of offramp wrote it"
     if isinstance(error, ConnectionError):
         return f"Spark has ended ({error}). Start the Spark session or the kernel again"
-    told = re.findall(r"^kit\.errors\.HistoryError: ([^\n]+)", str(error), re.MULTILINE)  # By a task.
-    if told:
-        return str(told[-1])
+    messages = re.findall(r"^kit\.errors\.HistoryError: ([^\n]+)", str(error), re.MULTILINE)  # By a task.
+    if messages:
+        return str(messages[-1])
     causes = re.findall(r"^(?:Caused by)?: (?:[\w$]+\.)*[\w$]+: ([^\n]+)", str(error), re.MULTILINE)
     return causes[-1] if causes else str(error).partition("\n")[0]

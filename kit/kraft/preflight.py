@@ -199,10 +199,10 @@ def judge(cluster_name: str, facts: PreflightFacts, folder: SettingsFolder | Non
     """
     folder = folder or SettingsFolder()
     files = _one_per_node(folder.settings)
-    told = {(each.role, each.node_id): each for each in facts.settings}
-    merged = [each.over(told[node]) if (node := (each.role, each.node_id)) in told else each for each in files]
+    reported = {(each.role, each.node_id): each for each in facts.settings}
+    merged = [each.over(reported[node]) if (node := (each.role, each.node_id)) in reported else each for each in files]
     of_files = {(each.role, each.node_id) for each in files}
-    others = [each for node, each in told.items() if node not in of_files]
+    others = [each for node, each in reported.items() if node not in of_files]
     settings = [*files, *others]
     found = replace(facts, settings=[*merged, *others], metas=folder.metas)
     voters = next((each.given[VOTERS] for each in (*settings, *folder.settings) if VOTERS in each.given), None)
@@ -330,22 +330,22 @@ def _described(cluster: Cluster, nodes: Iterable[NodeFact]) -> tuple[list[NodeSe
 
     A controller that does not lead does not say its id: the voters of those that were asked first have it.
     """
-    told, unread = list[NodeSettings](), dict[str, str]()
+    reported, unread = list[NodeSettings](), dict[str, str]()
     for node in sorted(nodes, key=lambda each: each.node_id is None):
-        node_id = _id_of(node.address, told) if node.node_id is None else node.node_id
+        node_id = _id_of(node.address, reported) if node.node_id is None else node.node_id
         if node_id is None or node.mode is None:
             continue
         try:
             rows = fetch_node_settings(kafka_settings(cluster.profile), node.address, node_id)
-            told.append(of_described(node_id, rows))
+            reported.append(of_described(node_id, rows))
         except OfframpError as error:
             unread[f"node {node_id}"] = str(error)
-    return told, unread
+    return reported, unread
 
 
-def _id_of(address: str, told: Iterable[NodeSettings]) -> int | None:
+def _id_of(address: str, reported: Iterable[NodeSettings]) -> int | None:
     """The id that voters have for an address."""
-    for voter in (each for node in told for each in entries(node.get(VOTERS))):
+    for voter in (each for node in reported for each in entries(node.get(VOTERS))):
         number, _, place = voter.partition("@")
         if place == address:
             return partition_in(number)

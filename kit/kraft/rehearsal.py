@@ -294,8 +294,8 @@ class _Play:
         )
         for what, entity, items, n in entities.head(_MOST_TOLD).iter_rows():
             znode = _znode(what, entity)
-            told = f"{what} {entity} ({items})" if n < 10 else f"{what} {entity} ({n:,} values)"
-            self._find(kind, self._check_of(entity, znode), znode, f"{told} {verdict}.")
+            subject = f"{what} {entity} ({items})" if n < 10 else f"{what} {entity} ({n:,} values)"
+            self._find(kind, self._check_of(entity, znode), znode, f"{subject} {verdict}.")
         if (more := len(entities) - _MOST_TOLD) > 0:
             self._find(kind, None, None, f"{more:,} more {verdict}.")
 

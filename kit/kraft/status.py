@@ -91,12 +91,12 @@ class KraftStatus:
         }
         if state.phase in (DUAL_WRITE, KRAFT, UNKNOWN):
             counts["records behind in ZooKeeper"] = state.lag
-        told = [f"{name}: {'unknown' if number is None else f'{number:,}'}" for name, number in counts.items()]
+        figures = [f"{name}: {'unknown' if number is None else f'{number:,}'}" for name, number in counts.items()]
         none_runs = named(self.not_started, "Controller {} does not run", "Controllers {} do not run")
         not_started = (
             [f"{none_runs}: no server listens at the address. The move has not begun."] if self.not_started else []
         )
-        return [f"Cluster {self.cluster_name}: phase {state.phase}.", f"{'; '.join(told)}.", *not_started]
+        return [f"Cluster {self.cluster_name}: phase {state.phase}.", f"{'; '.join(figures)}.", *not_started]
 
     told = describe  # its name before 1.0
 

@@ -113,12 +113,12 @@ def read_zookeeper_files(
         raise NotFound(_unknown(at, snapshots))
     start = base.znodes if base else tables.ZNODES.from_rows(())
     now = replayed(start, with_closed(history.since(base), owners_in(start)), hide)
-    told = (each for each in with_closed(history.changes, owners_in(start)) if each.error or is_below(each.path, top))
+    shown = (each for each in with_closed(history.changes, owners_in(start)) if each.error or is_below(each.path, top))
     zxid, as_of = history.until or ((base.zxid, base.row.last_at) if base else (None, None))
     return ZooKeeperFiles(
         top,
         _frame(_below(now, top)).sort("path"),
-        _changes(change_tables(told, hide)),
+        _changes(change_tables(shown, hide)),
         _rows(tables.ZOOKEEPER_FILES, [*_accounts(snapshots), *_accounts(history.logs), *_unread(refused)]),
         _rows(tables.ZOOKEEPER_SESSIONS, base.sessions() if base else ()),
         _rows(tables.ZNODE_ACLS, base.acls() if base else ()),

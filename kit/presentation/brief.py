@@ -23,8 +23,8 @@ class Brief:
             f"<small>{html_text(change)}</small></div>"
             for label, value, change in self.figures
         )
-        told = "".join(f"<li>{html_text(each)}</li>" for each in self.sentences)
-        return f'{_STYLE}<div class="figures">{"".join(boxes)}</div><ul class="brief">{told}</ul>'
+        items = "".join(f"<li>{html_text(each)}</li>" for each in self.sentences)
+        return f'{_STYLE}<div class="figures">{"".join(boxes)}</div><ul class="brief">{items}</ul>'
 
 
 _STYLE = """<style>

@@ -84,8 +84,8 @@ def heading(name: str) -> str:
         return name
     words = name.removeprefix("n_").removeprefix("is_").split("_")
     unit = words.pop() if len(words) > 1 and words[-1] in _UNITS else ""
-    told = " ".join(_PROPER.get(word, word) for word in words if word)
-    return f"{told}, {unit}" if unit else told or name
+    label = " ".join(_PROPER.get(word, word) for word in words if word)
+    return f"{label}, {unit}" if unit else label or name
 
 
 def worded(name: str, value: str) -> str:

@@ -44,8 +44,10 @@ def check_kerberos(component: str, security: KafkaSecurity | ZookeeperSecurity, 
     except OfframpError as error:
         yield failed(component, "tickets", error)
         return
-    told = f"Tickets of {principal} from {login.tickets} are valid for {left_s / 60:.0f} min"
+    validity = f"Tickets of {principal} from {login.tickets} are valid for {left_s / 60:.0f} min"
     if login.keytab is None and left_s < SHORT_TICKET_S:
-        yield Check(component, "tickets", WARNING, f"{told}, and offramp can't renew them. Run kinit, or use a keytab.")
+        yield Check(
+            component, "tickets", WARNING, f"{validity}, and offramp can't renew them. Run kinit, or use a keytab."
+        )
     else:
-        yield Check(component, "tickets", OK, f"{told}.")
+        yield Check(component, "tickets", OK, f"{validity}.")

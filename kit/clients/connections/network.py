@@ -104,12 +104,12 @@ def ending(component: str, tried: str, what: str, ends_at_s: float | None) -> Ch
     if ends_at_s is None:
         return Check(component, tried, OK, f"{what} was accepted.")
     left_s = ends_at_s - time.time()
-    told = f"{what} ends at {datetime.fromtimestamp(ends_at_s, UTC):%Y-%m-%d %H:%M} UTC"
+    validity = f"{what} ends at {datetime.fromtimestamp(ends_at_s, UTC):%Y-%m-%d %H:%M} UTC"
     if left_s <= 0:
-        return failed(component, tried, AuthenticationFailed(f"{told}: it has expired. Get a new one."))
+        return failed(component, tried, AuthenticationFailed(f"{validity}: it has expired. Get a new one."))
     if left_s < SOON_S:
-        return Check(component, tried, WARNING, f"{told}, in {_duration(left_s)}. Renew it before.")
-    return Check(component, tried, OK, f"{told}.")
+        return Check(component, tried, WARNING, f"{validity}, in {_duration(left_s)}. Renew it before.")
+    return Check(component, tried, OK, f"{validity}.")
 
 
 def _duration(seconds: float) -> str:

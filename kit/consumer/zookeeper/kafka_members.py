@@ -34,9 +34,9 @@ class KafkaMembers:
 
     def group(self, members: Sequence[KafkaMember], is_stable: bool, consumer_ids: Collection[str]) -> KafkaGroup:
         """``consumer_ids``: the consumers that are registered now."""
-        told = {each.member_id: each.is_embedded for each in members if each.is_embedded is not None}
+        described = {each.member_id: each.is_embedded for each in members if each.is_embedded is not None}
         here = {each.member_id for each in members}
-        self._known = {member_id: it for member_id, it in (self._known | told).items() if member_id in here}
+        self._known = {member_id: it for member_id, it in (self._known | described).items() if member_id in here}
         taken = {each.client_id for each in members if self._known.get(each.member_id)}
         guessed = set(consumer_ids) - taken
         plain, embedded = dict[str, Pairs](), dict[str, Pairs]()

@@ -245,9 +245,9 @@ class DualOffsets:
         errors: dict[TopicAndPartition, str] = {}
         for store in (self.zookeeper, self.kafka):
             for pair, reason in store.commit(offsets, timeout_seconds).items():
-                told, before = f"{store.name}: {reason}", errors.get(pair)
-                passing = Passing(told) if isinstance(reason, Passing) else told
-                errors[pair] = passing if before is None else f"{before}; {told}"
+                message, before = f"{store.name}: {reason}", errors.get(pair)
+                passing = Passing(message) if isinstance(reason, Passing) else message
+                errors[pair] = passing if before is None else f"{before}; {message}"
         return errors
 
 

@@ -114,9 +114,9 @@ class Rollback:
         actor would refuse.
         """
         events = self._context.journal.events
-        told = {it.item for it in events if (it.event, it.step_id) == ("undone", step.step_id)}
+        reported = {it.item for it in events if (it.event, it.step_id) == ("undone", step.step_id)}
         begun = {it.item for it in acted.attempts if it.is_back} - reasons.keys()
-        left = [it.item for it in acted.written if it.item not in told]
+        left = [it.item for it in acted.written if it.item not in reported]
         others = {item: reasons.get(item, _CHANGED) for item in left if item not in begun}
         self._context.journal.append(
             *(Entry("undone", step.step_id, item, Outcome.CONFIRMED) for item in left if item in begun),

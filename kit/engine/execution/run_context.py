@@ -133,12 +133,12 @@ class RunContext:
         """
         refused, acted = self.refused(step), self.record.acted(step)
         written = {it.item for it in acted.written}
-        told = [it for it in refused.values() if event == "acted" or it.item in written]
-        self.journal.append(*(of_item(event, step.step_id, outcome) for outcome in told))
+        reported = [it for it in refused.values() if event == "acted" or it.item in written]
+        self.journal.append(*(of_item(event, step.step_id, outcome) for outcome in reported))
         if refused:
             step = replace(step, changes=tuple(it for it in step.changes if it.item not in refused))
         if refused and not step.changes:
-            return told
+            return reported
         reporter = _Reporter(self, step, event, acted.without(refused))
         try:
             reporter([])
@@ -150,7 +150,7 @@ class RunContext:
         reporter.close()
         if reporter.halted is not None:
             raise reporter.halted  # The performer swallowed it, and may have done so between items only.
-        return [*told, *reporter.outcomes]
+        return [*reported, *reporter.outcomes]
 
     def refused(self, step: Step) -> dict[str, ItemOutcome]:
         """The items of a step whose target a later run changed, each with its outcome."""

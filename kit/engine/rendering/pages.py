@@ -83,7 +83,7 @@ def record_html(record: RunRecord) -> str:
 
 
 def _answers(rows: Iterable[tuple[str, str]]) -> str:
-    lines = (f'<tr><th scope="row">{_text(name)}</th><td>{_text(told)}</td></tr>' for name, told in rows)
+    lines = (f'<tr><th scope="row">{_text(name)}</th><td>{_text(value)}</td></tr>' for name, value in rows)
     return f'<div class="wide"><table><tbody>{"".join(lines)}</tbody></table></div>'
 
 
@@ -100,7 +100,7 @@ def plan_section(plan: Plan) -> str:
         _table(("step", "what", "item", "before", "after"), changes),
         _table(("step", "begins when", "verified when", "within", "undo", "performed by"), map(_terms, plan.steps)),
         _listed("Risks", plan.risks),
-        _listed("Overridden rules", (f"{name}: {told}" for name, told in plan.overridden.items())),
+        _listed("Overridden rules", (f"{name}: {reason}" for name, reason in plan.overridden.items())),
         _table(("observed", "value", "may move"), observed),
         _table(("parameter", "value"), plan.parameters.items()),
         _listed("Groups", plan.targets if len(plan.targets) > 1 else ()),
@@ -154,10 +154,10 @@ def _outcomes(events: Sequence[Event]) -> Iterable[tuple[Json, ...]]:
 def _others(events: Sequence[Event]) -> Iterable[tuple[Json, ...]]:
     for it in events:
         if it.event not in ("acted", "undone"):
-            told = _Lines(
+            lines = _Lines(
                 part for part in (it.sentence, *(it.error or "").split("\n"), worded_json(it.details)) if part
             )
-            yield it.at, it.state, it.event, it.step_id, it.item, it.outcome, told, it.duration_ms
+            yield it.at, it.state, it.event, it.step_id, it.item, it.outcome, lines, it.duration_ms
 
 
 def _text(value: Json) -> str:

@@ -89,12 +89,12 @@ def _how_long(record: RunRecord) -> str:
 
 def stood_still(record: RunRecord) -> list[str]:
     """Per toggle that was verified: how long partitions were seen without an owner znode, and how that was seen."""
-    told = []
+    sentences = []
     for event in record.events:
         found = evidence(event) if event.event == "verified" else {}
         if "partitions_that_changed_hands" in found:
-            told.append(f"{event.step_id}: {_without_owner(found)}.")
-    return told
+            sentences.append(f"{event.step_id}: {_without_owner(found)}.")
+    return sentences
 
 
 def _without_owner(found: Mapping[str, Json]) -> str:

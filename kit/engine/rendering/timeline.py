@@ -70,9 +70,9 @@ def _legend(height: int) -> Iterator[str]:
 
 
 def _bar(stretch: Stretch, x: float, y: int, width: float) -> str:
-    told = html_text(f"{stretch.phase}, {stretch.seconds:,.2f} s")
+    title = html_text(f"{stretch.phase}, {stretch.seconds:,.2f} s")
     size = f'x="{x:.1f}" y="{y}" width="{max(width, 2):.1f}" height="12"'
-    return f'<rect class="{stretch.phase.replace(" ", "-")}" {size}><title>{told}</title></rect>'
+    return f'<rect class="{stretch.phase.replace(" ", "-")}" {size}><title>{title}</title></rect>'
 
 
 def _text(x: float, y: int, text: str, anchor: str = "start", style: str = "") -> str:

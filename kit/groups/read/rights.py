@@ -168,5 +168,5 @@ async def _of_cluster(client: BrokerClient, deadline: Deadline) -> Rights:
 
 
 def _rights(answer: Any) -> Rights:
-    told = answer.authorized_operations
-    return "the broker did not report the rights" if told is None else frozenset(told)
+    operations = answer.authorized_operations
+    return "the broker did not report the rights" if operations is None else frozenset(operations)

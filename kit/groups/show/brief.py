@@ -210,8 +210,8 @@ def _changed(summary: pl.DataFrame, changes: pl.DataFrame, groups_before: set[st
     unknown = f"how that of {_groups(n_unknown)} changed is unknown" if n_unknown else ""
     if unknown and not rest:
         unknown = f"how the lag of {_groups(n_unknown)} changed is unknown"
-    told = [", ".join(filter(None, parts)), rest, unknown]
-    return f"Since {before_at}: {'; '.join(filter(None, told))}."
+    sections = [", ".join(filter(None, parts)), rest, unknown]
+    return f"Since {before_at}: {'; '.join(filter(None, sections))}."
 
 
 def _needs(needing: pl.DataFrame) -> str:

@@ -82,8 +82,8 @@ def _is_phrase(text: str) -> bool:
 
 
 def _head(name: str) -> str:
-    told = heading(name)
-    return html_text(name) if told == name else f'<span title="{html_text(name)}">{html_text(told)}</span>'
+    label = heading(name)
+    return html_text(name) if label == name else f'<span title="{html_text(name)}">{html_text(label)}</span>'
 
 
 def _place(escaped: str) -> str:

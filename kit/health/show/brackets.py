@@ -23,8 +23,8 @@ def with_brackets(rows: pl.DataFrame) -> pl.DataFrame:
     gone, words = {"time_lag_ms", "close_ms", "deletion_ms"}, dict[str, pl.Series]()
     for name, bounds in _TIMES.items():
         if bounds[0] in rows.columns:
-            told = [_describe(name, *each) for each in rows.select(bounds).iter_rows()]
-            words[bounds[0]] = pl.Series(name, told, pl.String)
+            texts = [_describe(name, *each) for each in rows.select(bounds).iter_rows()]
+            words[bounds[0]] = pl.Series(name, texts, pl.String)
             gone.update(bounds)
     return rows.select(words.get(name, name) for name in rows.columns if name in words or name not in gone)
 

@@ -82,9 +82,9 @@ def _incidents(incidents: pl.DataFrame, looks_ms: list[int]) -> list[str]:
         return ["No group had an incident by these rules."]
     lasted = incidents.with_columns(lasted=pl.col("until_ms") - pl.col("since_ms"))
     rows = lasted.sort("lasted", "group_id", descending=[True, False]).to_dicts()
-    told = [_incident(row, looks_ms[-1]) for row in rows[:NAMED]]
+    sentences = [_incident(row, looks_ms[-1]) for row in rows[:NAMED]]
     more = [f"{quantity(len(rows) - NAMED, 'more incident is', 'more incidents are')} below."] * (len(rows) > NAMED)
-    return [*told, *more]
+    return [*sentences, *more]
 
 
 def _incident(row: dict[str, Any], last_ms: int) -> str:

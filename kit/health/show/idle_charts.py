@@ -77,5 +77,5 @@ def _colour(counts: pl.DataFrame) -> alt.Color:
 
 def _summary(drawn: pl.DataFrame) -> str:
     counts = dict(drawn.group_by("class").agg(pl.len()).iter_rows())
-    told = " · ".join(f"{counts[name]:,} {name}" for name in _COLOURS if name in counts)
-    return f"{told}: of {quantity(len(drawn), 'group')} in a store"
+    counted = " · ".join(f"{counts[name]:,} {name}" for name in _COLOURS if name in counts)
+    return f"{counted}: of {quantity(len(drawn), 'group')} in a store"

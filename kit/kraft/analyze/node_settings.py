@@ -74,12 +74,12 @@ class NodeSettings:
         """Return whether the value is filled in later, and not known here."""
         return is_template(self.get(key) or "")
 
-    def over(self, told: NodeSettings) -> NodeSettings:
+    def over(self, reported: NodeSettings) -> NodeSettings:
         """The operator's file, with what the node itself reported where the file says nothing.
 
         But how a node starts, and its secrets, the file alone says.
         """
-        known = {name: value for name, value in {**told.defaults, **told.given}.items() if name not in _STARTS}
+        known = {name: value for name, value in {**reported.defaults, **reported.given}.items() if name not in _STARTS}
         running = {name: value for name, value in known.items() if self.given.get(name, value) != value}
         defaults = {name: value for name, value in known.items() if name not in self.given}
         return replace(self, defaults=defaults, running=running)

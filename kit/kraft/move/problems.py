@@ -60,8 +60,8 @@ def registered_problem(state: ClusterState) -> str | None:
     """Return who does not run in KRaft mode alone: brokers fenced, registered as migrating, or in ``/brokers/ids``."""
     not_ready = [each.node_id for each in state.facts.registered_brokers if each.is_migrating or each.is_fenced]
     places = {"registered in ZooKeeper mode or fenced": not_ready, "in /brokers/ids": state.control.brokers}
-    told = [f"{named(them, 'broker {} is', 'brokers {} are')} {place}" for place, them in places.items() if them]
-    return "; ".join(told) or None
+    sentences = [f"{named(them, 'broker {} is', 'brokers {} are')} {place}" for place, them in places.items() if them]
+    return "; ".join(sentences) or None
 
 
 def joined_problem(state: ClusterState) -> str | None:

@@ -98,11 +98,11 @@ def with_max_state_epoch(client: KazooClient, control: MetadataControl) -> Metad
 
 
 def _with_epoch(control: MetadataControl, highest: int | None, refusals: Sequence[str]) -> MetadataControl:
-    told = (
+    sentence = (
         f"{TOPICS}: the epochs of partitions are not all known, because {len(refusals):,} of the znodes "
         f"below were refused"
     )
-    problems = [ZnodeProblem(TOPICS, REFUSED, f"{told}: {refusals[0]}")] if refusals else []
+    problems = [ZnodeProblem(TOPICS, REFUSED, f"{sentence}: {refusals[0]}")] if refusals else []
     return replace(control, max_state_epoch=highest, **problem_columns([*control.problem_rows, *problems]))
 
 

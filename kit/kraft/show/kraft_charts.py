@@ -140,7 +140,7 @@ def verdict_matrix(differences: IntoDataFrame, title: str = "ZooKeeper beside KR
     kinds = kinds.sort("n_open", "n", "kind", descending=[True, True, False])
     chosen = kinds["kind"].head(MAX_KINDS).to_list()
     drawn = counted.filter(pl.col("kind").is_in(chosen)).sort("kind", "verdict")
-    drawn = drawn.with_columns(told=pl.Series([f"{each:,}" for each in drawn["n"]], dtype=pl.String))
+    drawn = drawn.with_columns(label=pl.Series([f"{each:,}" for each in drawn["n"]], dtype=pl.String))
     words = list(_VERDICT_COLOURS)
     bare: dict[str, Any] = {"domain": False, "ticks": False}
     base = alt.Chart(drawn).encode(
@@ -152,7 +152,7 @@ def verdict_matrix(differences: IntoDataFrame, title: str = "ZooKeeper beside KR
     scale = alt.Scale(domain=words, range=list(_VERDICT_COLOURS.values()))
     rects = base.mark_rect(stroke="white", strokeWidth=3).encode(color=alt.Color("verdict:N", scale=scale, legend=None))
     ink = alt.condition("datum.verdict === 'diverged'", alt.value("white"), alt.value(INK))
-    texts = base.mark_text(fontSize=12).encode(text="told:N", color=ink)
+    texts = base.mark_text(fontSize=12).encode(text="label:N", color=ink)
     n_equal = rows.filter(pl.col("verdict") == "equal").height
     notes = [f"equal in both stores: {n_equal:,} of {quantity(len(rows), 'value')}"]
     notes.append(shortened(len(chosen), len(kinds), "kinds; those with the most differences come first"))
@@ -217,9 +217,9 @@ def _names(nodes: pl.DataFrame) -> list[str]:
 
 def _node_counts(nodes: pl.DataFrame) -> str:
     counts = {role: nodes.filter(pl.col("role") == role).height for role in ("broker", "controller")}
-    told = [f"{count:,} {role}{'' if count == 1 else 's'}" for role, count in counts.items()]
+    parts = [f"{count:,} {role}{'' if count == 1 else 's'}" for role, count in counts.items()]
     n_silent = nodes["error"].count()
-    return ", ".join([*told, *([f"{n_silent:,} of {len(nodes):,} don't answer"] if n_silent else [])])
+    return ", ".join([*parts, *([f"{n_silent:,} of {len(nodes):,} don't answer"] if n_silent else [])])
 
 
 def _dots(nodes: pl.DataFrame, named: Sequence[str]) -> pl.DataFrame:

@@ -48,8 +48,8 @@ def failed_groups(record: RunRecord | None) -> pl.DataFrame:
         elif event.event == "acted" and event.outcome in (Outcome.REFUSED, Outcome.UNKNOWN):
             failed[_group_of(event.item or "")] = event.error or event.outcome
         elif event.event == "verified":
-            told = evidence(event).get(NOT_FOLLOWING)
-            failed.update(told if isinstance(told, Mapping) else {})  # type: ignore[arg-type]
+            reasons = evidence(event).get(NOT_FOLLOWING)
+            failed.update(reasons if isinstance(reasons, Mapping) else {})  # type: ignore[arg-type]
     return of_texts(
         ("step", "group_id", "why"), [(step, group, why) for step, each in found.items() for group, why in each.items()]
     )

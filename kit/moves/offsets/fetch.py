@@ -161,10 +161,10 @@ def fetch_zookeeper(
     groups = _assembled(consumers.groups, consumers.members, consumers.committed_offsets, topic_ids)
     for stray in consumers.strays:
         group = groups[stray.group_id or ""]
-        told = f"{stray.subject}: {stray.error}"
+        problem = f"{stray.subject}: {stray.error}"
         if stray.topic is None:  # A topic's znodes could not be listed: any of its partitions may have an offset.
-            group = replace(group, error=group.error or told)
-        groups[stray.group_id or ""] = replace(group, strays=(*group.strays, told))
+            group = replace(group, error=group.error or problem)
+        groups[stray.group_id or ""] = replace(group, strays=(*group.strays, problem))
     return groups
 
 

@@ -32,8 +32,8 @@ def rows_of(text: str) -> list[list[str]] | None:
         try:
             return [[str(part) for part in row] for row in _of_json(parse_json(text))]
         except (KeyError, TypeError, AttributeError, ValueError) as error:
-            told = "the file is no JSON of offsets by kafkactl, AKHQ or kcat"
-            raise InputError(f"{told}: {error if isinstance(error, ValueError) else type(error).__name__}") from None
+            problem = "the file is no JSON of offsets by kafkactl, AKHQ or kcat"
+            raise InputError(f"{problem}: {error if isinstance(error, ValueError) else type(error).__name__}") from None
     lines = [line for line in text.splitlines() if line.strip()]
     matches = [_KCAT.fullmatch(line.strip()) for line in lines]
     if not lines or matches[0] is None:
