@@ -17,6 +17,7 @@ import widgets
 from kit.engine.model.performer import Waiting
 from kit.engine.model.progress import step_progress
 from kit.engine.model.states import RunState
+from kit.lab.process import wait_until
 from kit.tables.conditions import Rule
 from tests.models.operations import GROUP, open_toy
 from tests.unit.widgets.shown import below, button, field, text
@@ -202,7 +203,7 @@ def test_a_persons_task_is_shown_while_it_is_to_be_done(view, model, toy):
     assert not button(view, "Stop").disabled
     assert button(view, "Undo this run").disabled
     field(view, "To undo, type the group's name").value = GROUP
-    assert not button(view, "Undo this run").disabled
+    wait_until(lambda: not button(view, "Undo this run").disabled, "an undo, once a write was begun", 20)
     toy.gate.set()
     model.wait(20)
     assert "Do this now" not in text(view)
