@@ -34,7 +34,7 @@ ZookeeperConnection: TypeAlias = KazooClient
 # Both clients warn about every lost connection; without a handler of the user's that would go to the terminal.
 for _client_name in ("kafka", "kazoo"):
     logging.getLogger(_client_name).addHandler(logging.NullHandler())
-warnings.filterwarnings("ignore", "No chroot path exists")  # kazoo's; the error says it
+warnings.filterwarnings("ignore", "No chroot path exists")  # kazoo's; the error names it
 
 
 class ZookeeperClient(KazooClient):  # type: ignore[misc]

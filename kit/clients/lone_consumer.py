@@ -9,7 +9,7 @@ from confluent_kafka import KafkaError
 LONE: dict[str, Any] = {
     "log_level": "0",
     "log.connection.close": "false",
-    # librdkafka wants a group; nobody joins it and nothing is committed to it.
+    # librdkafka wants a group; no member joins it and nothing is committed to it.
     "group.id": "offramp-joins-no-group",
     "client.id": "offramp",
     "enable.auto.commit": False,

@@ -255,7 +255,7 @@ def _relayed(command: str) -> Iterator[tuple[socket.socket, Sequence[int]]]:
                     check=True,
                     stdin=subprocess.DEVNULL,
                     stdout=subprocess.DEVNULL,
-                    stderr=subprocess.DEVNULL,  # Who reads what we write need not wait for what outlives us.
+                    stderr=subprocess.DEVNULL,  # A reader of our output need not wait for processes that outlive us.
                     pass_fds=handles,
                     start_new_session=True,
                 )

@@ -76,7 +76,7 @@ class ZookeeperLock:
         self._client: KazooClient = cluster.zookeeper
         self._silences = (KazooException, self._client.handler.timeout_exception)
         self._held: dict[str, int | None] = {}
-        # As long as no lock of anybody came or went, ours are there: one request shows, of a thousand groups too.
+        # While no lock of any client came or went, ours are there: one request shows, of a thousand groups too.
         self._children: tuple[int, int] | None = None
 
     def acquire(self, targets: Sequence[str], run_id: str) -> None:
@@ -107,7 +107,7 @@ class ZookeeperLock:
             LockLost: the session that took the lock has ended, or another client deleted a lock.
         """
         try:
-            self._client.sync_async(self._locks)  # What follows is then read as the leader has it.
+            self._client.sync_async(self._locks)  # The next reads are then as the leader has it.
             parent = self._stat(self._locks)
             children = (parent.cversion, parent.pzxid) if parent is not None else None
             if children is None or children != self._children:

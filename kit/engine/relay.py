@@ -74,7 +74,7 @@ def _answer(asked: socket.socket, pipes: list[Kept]) -> None:
 
 
 if __name__ == "__main__":
-    if os.fork():  # Nobody's child, so that nobody has to wait for it.
+    if os.fork():  # A child of no process, so that no process has to wait for it.
         os._exit(0)
     where, *those = map(int, sys.argv[1:])
     relay(socket.socket(fileno=where), [Kept(pipe) for pipe in those])

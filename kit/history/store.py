@@ -237,7 +237,7 @@ class Reading:
             for table, looks in kept.items()
         }
         every = {snapshot_id: day for looks in kept.values() for snapshot_id, day in looks.items()}
-        listed = self._inside(tables.SNAPSHOTS, every)  # What makes a snapshot count is deleted first.
+        listed = self._inside(tables.SNAPSHOTS, every)  # The line that makes a snapshot count is deleted first.
         if gone := [each for folder, ids in listed if not files_of(folder) for each in ids]:
             why = f"{quantity(len(gone), 'snapshot was', 'snapshots were')} deleted meanwhile, for example {min(gone)}"
             raise HistoryError(f"{self._store.folder} can't be read: {why}. Read it again")

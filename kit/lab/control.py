@@ -52,7 +52,11 @@ class Control:
             threading.Thread(target=self._serve_one, args=[connection], name="lab order", daemon=True).start()
 
     def _serve_one(self, connection: socket.socket) -> None:
-        with suppress(OSError), connection, connection.makefile("rwb") as stream:  # Who asked may be gone by now.
+        with (
+            suppress(OSError),
+            connection,
+            connection.makefile("rwb") as stream,
+        ):  # The client that asked may be gone by now.
             stream.write(json.dumps(self._answer(stream.readline())).encode() + b"\n")
 
     def _answer(self, line: bytes) -> dict[str, str]:

@@ -12,7 +12,7 @@ TOPICS = {"orders": 12, "payments": 8, "shipments": 6, "clicks": 12, "invoices":
 FIRST_RECORDS = {"orders": 2400, "payments": 800, "shipments": 600, "clicks": 6000, "invoices": 600, "returns": 400}
 RECORDS_PER_SECOND = 20.0
 LEAVES_AFTER = 100
-# As long as the lab's ZooKeeper grants: the stopped member stays registered, as one that hangs in a pause does.
+# The time that the lab's ZooKeeper grants: the stopped member stays registered, as one that hangs in a pause does.
 LONG_SESSION = {"zookeeper.session.timeout.ms": "1800000"}
 QUICK = {"heartbeat.interval.ms": 1000}
 CONSOLE = ("ops-console", "invoices")

@@ -16,7 +16,7 @@ from kit.errors import LabError
 from kit.lab.process import wait_until
 from kit.text.quantity import quantity
 
-# Brokers of a lab come and go on purpose; what a client has to say about it is noise.
+# Brokers of a lab come and go on purpose; a client's lines about it are noise.
 QUIET = {"log_level": "0", "log.connection.close": "false"}
 _SECONDS, _ANSWER_SECONDS, _PARTITIONS_PER_SECOND = 30, 20, 50
 

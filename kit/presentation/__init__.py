@@ -1,1 +1,1 @@
-"""What every subject shows with: the style of charts, headings of columns, the first lines of a report."""
+"""Show results for every subject: the style of charts, headings of columns, the first lines of a report."""

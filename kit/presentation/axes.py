@@ -8,7 +8,7 @@ import altair as alt
 
 
 def of_counts(**options: Any) -> alt.Axis:
-    """Of whole numbers; ``options`` are Vega's.
+    """Return the axis of whole numbers; ``options`` are Vega's.
 
     Where the largest count is 1 or 2, Vega puts a tick at each half, whatever ``tickMinStep`` says, and a format of
     whole numbers draws 0, 1, 1.

@@ -1,4 +1,4 @@
-"""What a report says first: a row of figures and a few sentences."""
+"""Make the beginning of a report: a row of figures and a few sentences."""
 
 from __future__ import annotations
 

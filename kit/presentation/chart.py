@@ -1,4 +1,5 @@
-"""What every chart has: its style, on white, so that light, dark and paper show the same; texts that can be drawn.
+"""Define the common part of charts: their style, on white, so that light, dark and paper show the same; texts that can
+be drawn.
 
 JupyterLab without a network draws Altair's ``svg`` renderer only: call ``enable_svg()`` once per notebook.
 """

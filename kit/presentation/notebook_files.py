@@ -18,7 +18,7 @@ from kit.text.regular_file import read_regular
 
 
 class Copied(StrEnum):
-    """What became of one notebook in the folder it is copied to."""
+    """The result of copying one notebook to a folder."""
 
     NEW = "new"
     SAME = "same"

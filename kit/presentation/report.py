@@ -51,7 +51,7 @@ class _LocalKernel(AsyncKernelManager):
 
 @dataclass(frozen=True)
 class Report:
-    """Where a report lies, and what its notebook said of itself."""
+    """The place of a report, and what its notebook reported about itself."""
 
     notebook: Path
     html: Path
@@ -154,7 +154,7 @@ def forget_older(newest: Path, keep: int) -> None:
                 (folder / file).unlink(missing_ok=True)
         except OSError as error:
             raise InputError(f"the report is made, but {folder} can't be deleted: {error.strerror}") from error
-        with suppress(OSError):  # Somebody keeps a file of theirs in it.
+        with suppress(OSError):  # Another user keeps a file in it.
             folder.rmdir()
 
 

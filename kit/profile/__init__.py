@@ -337,7 +337,7 @@ class _Reading:
         return self._folder / Path(given).expanduser() if of is Path else of(given)
 
     def _refuse(self, kind: Any, key: str, why: str) -> None:
-        is_secret = kind is SecretReference  # What is there may be the secret itself.
+        is_secret = kind is SecretReference  # The value may be the secret itself.
         self.problems.append(
             f"{key} must be a reference, {REFERENCE}, never the secret itself" if is_secret else f"{key}: {why}"
         )

@@ -149,7 +149,7 @@ def read_rebalances(
         raise InputError("name what to read: log files, or a cluster in offramp.toml whose __consumer_offsets is read")
     read_logs = _read_logs(spark, paths, zone, layout) if paths else None
     pattern = None if group_id is None else re.escape(group_id)
-    # A rebalance that began before ``until`` may be stored after it: the logs' ones would look as if they never were.
+    # A rebalance that began before ``until`` may be stored after it: the logs' ones would appear as if they never were.
     end = None if paths else until
     topic = None if profile is None else _read_topic(spark or _no_spark, profile, pattern, since, end)
     events = _events_of(read_logs)

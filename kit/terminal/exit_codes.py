@@ -35,7 +35,7 @@ def _code(run: Callable[[], object]) -> int:
         ended = run()
     except TyperException as error:
         return _wrong_call(error)
-    except SystemExit as error:  # Typer raises it if nobody reads the output.
+    except SystemExit as error:  # Typer raises it if no process reads the output.
         ended = error.code
         return ended if isinstance(ended, int) else 0  # The code that raised it has printed why.
     except (KeyboardInterrupt, Abort):

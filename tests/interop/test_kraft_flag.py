@@ -97,7 +97,7 @@ def test_until_then_every_other_plan_is_refused_and_names_the_right_one(scene, t
     assert "offramp plan kraft --to kraft" in scene.refusals[to]
 
 
-def test_afterwards_there_is_nothing_to_give_back_and_the_old_run_is_over(scene):
+def test_afterwards_there_is_nothing_to_give_back_and_the_old_run_has_ended(scene):
     assert "again" in scene.refusals, "it ended as an error of nothing to do"
     assert "can't be resumed or undone any more" in scene.noted["half, resumed"].stderr
 

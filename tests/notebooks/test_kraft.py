@@ -189,7 +189,7 @@ def test_the_timeline_has_the_observations_of_the_history(seen):
     assert "Observations: 2" in seen.chart("dual write", "Dual write over time")
 
 
-def test_when_no_node_answers_it_reports_it_and_fails(seen):
+def test_without_an_answer_of_any_node_it_reports_that_and_fails(seen):
     assert seen.raised["silent"].ename == "PartialRead"
     assert "does not answer as a broker" in seen.raised["silent"].evalue
     assert "2 of 2 don't answer" in seen.chart("silent", "Cluster lab")

@@ -120,7 +120,7 @@ def test_run_all_writes_nothing_to_the_cluster(quiet, tmp_path):
 
 
 @soak_only
-def test_without_an_approval_nothing_is_carried_out(quiet, tmp_path):
+def test_without_an_approval_nothing_is_executed(quiet, tmp_path):
     before, offsets = quiet.tree(), quiet.committed()
     with pytest.raises(papermill.PapermillExecutionError, match="was not approved: nothing was done") as raised:
         quiet.run(MIGRATE, tmp_path / "out.ipynb", dry_run=False)

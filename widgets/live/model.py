@@ -49,7 +49,7 @@ class Monitor(t.HasTraits):
         self.last: Poll
         self._look()
 
-    # What is shown
+    # The shown part
 
     @property
     def matching(self) -> pl.DataFrame:
@@ -83,7 +83,7 @@ class Monitor(t.HasTraits):
         too_few = f" {TOO_FEW.capitalize()}." if self.last.number < FEWEST else ""
         return f"The last observation: {self.last.cost}. {so_far}.{too_few}"
 
-    # What is done
+    # Actions
 
     def turn(self, by: int) -> None:
         """Turn pages."""

@@ -88,7 +88,7 @@ def log_picture(start: int | None, end: int | None, hollow: int | None, filled: 
 
 def _groups(seen: Committed) -> str:
     """Groups with members first: no offset of such a group is written."""
-    unknown = int(seen.stores.zookeeper is not None)  # Where there is no ZooKeeper, nobody is a member in it.
+    unknown = int(seen.stores.zookeeper is not None)  # Without ZooKeeper, no group has members in it.
     busy = pl.col("zookeeper_members").fill_null(unknown) + pl.col("kafka_members").fill_null(1) > 0
     groups = seen.groups.sort(~busy, maintain_order=True)
     n_busy = groups.filter(busy).height

@@ -151,7 +151,7 @@ class PlanModel(RunModel):
 
     def _now_busy(self, what: str) -> None:
         if what:
-            self.sentence = ""  # Of the action before: it would stand above the error of this one.
+            self.sentence = ""  # The error of the action before would be above the error of this one.
         self.busy = what
 
     def _failed(self, error: BaseException) -> None:

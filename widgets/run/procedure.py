@@ -101,7 +101,7 @@ class Procedure(PlanModel):
             raise RunError(f"the run for {self.about} is {state}")
         return f"Run {self.record.run_id} is {self.record.state}: {self.record.sentence}"
 
-    # What other processes do
+    # Other processes
 
     def refresh(self) -> None:
         """Read the cluster once, and what other processes did. An error goes to ``watch_error``."""
@@ -244,7 +244,7 @@ class Procedure(PlanModel):
         self.sentence = result.sentence
         self._reached()
 
-    # What the run and other processes report
+    # Reports of the run and of other processes
 
     def _say(self, sentence: str) -> None:
         if isinstance(sentence, Waiting):

@@ -126,7 +126,7 @@ class Wizard(ipw.VBox):
             log,
         ]
 
-    # How widgets are connected to the model
+    # Widgets and the model
 
     def failing(self) -> ipw.Widget:
         """The choice of what happens when a step fails."""

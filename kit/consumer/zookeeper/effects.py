@@ -68,7 +68,7 @@ class KafkaGroup:
 
 
 class Effect:
-    """What ``coordination`` asks for."""
+    """The requests of ``coordination`` to its driver."""
 
     __slots__ = ()
 

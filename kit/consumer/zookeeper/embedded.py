@@ -29,7 +29,7 @@ JOINING = KafkaError(KafkaError._STATE, "the embedded consumer is joining the Ka
 """The answer to each commit until it is a member. It is known by its identity."""
 OUTDATED = KafkaError(KafkaError._OUTDATED, "a newer offset was sent, or the partition started again")
 DEFAULTS = {
-    # As ZooKeeper's session of an old consumer, so that a dead member is noticed by both at about the same time.
+    # The value of an old consumer's ZooKeeper session, so that a dead member is noticed by both at about the same time.
     "session.timeout.ms": 6000,
     # The other members are stalled until this one hears of a rebalance.
     "heartbeat.interval.ms": 500,

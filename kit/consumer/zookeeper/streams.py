@@ -73,7 +73,7 @@ class Stream:
         self._pending: deque[Message] = deque()
         # The record delivered last; the application has it in hand until it asks for the next one.
         self._in_hand: Message | None = None
-        # What was in hand, and not done with, when its partition was taken off.
+        # The record in hand, not done with, when its partition was taken off.
         self._parted: dict[TopicAndPartition, Message] = {}
         self._reader: int | None = None
         self._n_fetched = 0

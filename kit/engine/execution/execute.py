@@ -48,7 +48,7 @@ class Execution:
                 self._check(step)
                 self._act(step)
             elif self._context.record.acted(step).is_open:
-                # What was ordered and never seen is called off, whoever did it instead.
+                # An order that was never seen is cancelled, whoever did it instead.
                 self._context.journal.move(RunState.CHECKING, step.step_id)
                 self._act(step)
             self._verify(step)

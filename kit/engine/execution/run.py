@@ -314,7 +314,7 @@ class Run:
             self._finish(context, str(error))
             raise
         except EvidenceError:
-            raise  # What can't be recorded isn't done, and can't be said here either.
+            raise  # A step that can't be recorded isn't done, and can't be reported here either.
         except (Stopped, LockLost, ApprovalError) as error:
             return self._halt(context, stopped, error, walk.step)
         except OfframpError as error:

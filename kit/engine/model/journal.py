@@ -169,7 +169,7 @@ class Journal:
         self.events: list[Event] = list(chain.events)
         self.head, self._is_current = chain.head, True
         if chain.torn:
-            # What was torn off had not been acknowledged to anybody; the line that says so takes its place.
+            # The torn part had not been acknowledged to any client; a line that reports it takes its place.
             os.ftruncate(self._file, os.fstat(self._file).st_size - len(chain.torn))
             sentence = (
                 f"The writer of the journal ended within a line: {quantity(len(chain.torn), 'byte')} "
@@ -248,7 +248,7 @@ def taken_request(folder: Path) -> tuple[str, datetime] | None:
     if not os.path.lexists(path):
         return None
     text = b""
-    with suppress(OSError):  # A FIFO or a dangling link asks for a stop too, and does not say who did.
+    with suppress(OSError):  # A FIFO or a dangling link asks for a stop too, and does not name a person.
         text = read_regular(path)
     try:
         path.unlink()

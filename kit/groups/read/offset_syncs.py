@@ -42,7 +42,7 @@ def read_syncs(settings: Mapping[str, Any], topic: str) -> Syncs:
                     _take(syncs, message.key(), message.value())
                 elif error.code() == KafkaError._PARTITION_EOF:
                     return {place: sorted(each.items()) for place, each in syncs.items()}
-                elif message.topic() is not None:  # Else it is about the group that nobody joins.
+                elif message.topic() is not None:  # Else it is about the group without members.
                     raise ReadError(f"topic {topic!r} can't be read: {describe_unread(error)}")
     finally:
         consumer.close()
@@ -60,7 +60,7 @@ def _take(syncs: dict[Key, dict[int, int]], key: bytes | None, value: bytes | No
     except (struct.error, UnicodeDecodeError):
         return
     of_place = syncs.setdefault((topic, partition), {})
-    # A source that was made again begins at 0: what it had before says nothing any more.
+    # A source that was made again begins at 0: its earlier records have no meaning any more.
     for offset in [each for each in of_place if each > upstream]:
         del of_place[offset]
     of_place[upstream] = downstream

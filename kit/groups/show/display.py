@@ -53,7 +53,7 @@ def table(frame: pl.DataFrame, anchor: str = "", links: Sequence[str] = (), rows
     if "error" in frame.columns and frame["error"].null_count() == len(frame):
         frame = frame.drop("error")
     texts = _in_words(with_worded_times(frame.head(rows)))
-    # Pandas makes a class of the columns' names: they become numbers, and stand in the head only.
+    # Pandas makes a class of the columns' names: they become numbers, and are in the head only.
     names = {str(at): name for at, name in enumerate(texts.columns)}
     texts.columns = list(names)
     styler = texts.to_pandas(types_mapper=pd.ArrowDtype).style.hide(axis="index")

@@ -122,7 +122,7 @@ def _placed(partition_lag: FrameT) -> FrameT:
     unread = nw.col("log_end_offset") - nw.col("offset")
     unread = nw.when(unread > 0).then(unread).otherwise(nw.lit(0, nw.Int64))
     unread = nw.when("is_known").then(unread)
-    # The brokers' count of a share group can be less than what its offsets say.
+    # The brokers' count of a share group can be less than by its offsets.
     counted = nw.when(nw.col("lag") < unread).then(nw.col("lag")).otherwise(unread)
     return rows.with_columns(unread=unread, lag_retained=counted)
 
@@ -139,7 +139,7 @@ def _with_times(rows: FrameT, arrivals: FrameT, at_ms: int) -> FrameT:
     """With how old the next record is, at least and at most, and how much younger records of its segment may be."""
     names = {"appended_ms": "appended_ms", "from_ms": "from_ms", "until_ms": "until_ms", "arrival_error": "error"}
     next_records = arrivals.select(*_LOG, "offset", **{name: nw.col(column) for name, column in names.items()})
-    # Of what is yet to come, where only markers wait, the time is that of the observation.
+    # If only markers wait, the time of the next record is that of the observation.
     has_none = nw.col("appended_ms").is_null() & nw.col("arrival_error").is_null()
     times = ("appended_ms", "from_ms", "until_ms")
     next_records = next_records.with_columns(
@@ -310,7 +310,7 @@ def _reported(rows: FrameT) -> FrameT:
         nw.lit("there is only one usable observation, so no rate is known")
     )
     without_commit = nw.when(unread.is_null()).then(nw.lit(NO_COMMIT))
-    # A size that nobody may tell is no matter where there is no limit of size.
+    # An unreadable size does not matter without a limit of size.
     is_open = soonest.is_null() | ((soonest < _INFINITE) & nw.col("latest").is_null())
     reasons = [
         nw.when(is_open).then(nw.concat_str([nw.lit(f"{subject}: "), nw.col(name)]))

@@ -160,7 +160,7 @@ def _by_arrivals(partition_lag: FrameT, arrivals: FrameT, method: str, at_ms: in
 def _found(arrivals: FrameT, at_ms: int) -> FrameT:
     is_later = (nw.col("appended_ms") > at_ms).fill_null(False)
     later = nw.when(is_later).then(nw.lit("the record's timestamp is later than this machine's clock"))
-    # What is yet to come, where only markers wait, is as old as nothing.
+    # If only markers wait, the next record has the age 0.
     has_none = nw.col("appended_ms").is_null() & nw.col("error").is_null()
     to_come = nw.when(has_none).then(nw.lit(at_ms, nw.Int64))
     times = {name: to_come.when(~is_later).then(nw.col(name)) for name in ("appended_ms", "from_ms", "until_ms")}

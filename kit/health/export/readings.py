@@ -174,7 +174,7 @@ class OwnerMoves:
         is_owned = pl.col("error").is_null() & pl.col("member_id").is_not_null()
         rows = snapshot.ownership.filter(is_owned & ~pl.col("is_shared").fill_null(False))
         owners = rows.group_by(_OWNED).agg(pl.min("member_id"))
-        earlier = self._owners.join(snapshot.groups, on="group_id", how="semi")  # Who is gone is forgotten.
+        earlier = self._owners.join(snapshot.groups, on="group_id", how="semi")  # A group that is gone is forgotten.
         both = owners.join(earlier, on=_OWNED, suffix="_before")
         moved = Counter(both.filter(pl.col("member_id") != pl.col("member_id_before")).select(_MOVED).iter_rows())
         self._owners = pl.concat([owners, earlier.join(owners, on=_OWNED, how="anti")])

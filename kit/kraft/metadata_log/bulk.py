@@ -74,7 +74,7 @@ def read_bulks(file: LogFile, hide: Hide) -> Iterator[Bulk]:
             yield reading.bulk
             if is_last:
                 return
-            # What is no whole batch yet, or no batch at all, takes more room each time.
+            # An incomplete batch, or no batch at all, takes more room each time.
             n_bytes = _PART_BYTES if reading.end else 2 * n_bytes
             left = data[reading.end :]
 

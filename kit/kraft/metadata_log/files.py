@@ -101,7 +101,7 @@ def find_files(paths: str | Path | Iterable[str | Path]) -> list[LogFile]:
 
 
 def _at(path: Path) -> list[LogFile]:
-    if path.is_file() or is_special(path):  # Who opens it says what is wrong.
+    if path.is_file() or is_special(path):  # The reader that opens it reports what is wrong.
         return [log_file(path)]
     if not path.is_dir():
         raise InputError(f"there is no file or folder {path}")

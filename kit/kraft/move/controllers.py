@@ -277,7 +277,7 @@ class StopActor(ControllerActor):
         state = self.hands.read_state(parameters)
         is_partly = was_ordered and len(state.answering_controllers) < len(parameters.controllers)
         if is_partly and state.facts.leader is None:
-            return  # Nobody is left who could tell.
+            return  # No node is left that could report it.
         problem = first_problem(lambda: self._not_yet(parameters, state, is_partly))
         if problem is None or (is_partly and self.hands.read_state(parameters).facts.leader is None):
             return

@@ -52,7 +52,7 @@ class ZooKeeperFile:
             ReadError: it can't be read, or is neither a snapshot nor a log.
         """
         try:
-            with open_regular(Path(self.path), buffering=0) as file:  # What is buffered is copied once more.
+            with open_regular(Path(self.path), buffering=0) as file:  # Buffered data is copied once more.
                 head = file.read(len(_SNAPPY))
                 self._refuse_strangers(head, _GZIP, _SNAPPY)
                 file.seek(0)
@@ -97,7 +97,7 @@ def find_files(paths: Iterable[str | Path]) -> list[ZooKeeperFile]:
 
 
 def _at(path: Path) -> list[ZooKeeperFile]:
-    if path.is_file() or is_special(path):  # Who opens it says what is wrong.
+    if path.is_file() or is_special(path):  # The reader that opens it reports what is wrong.
         return [_named(path)]
     if not path.is_dir():
         raise InputError(f"there is no file or folder {path}")

@@ -94,5 +94,5 @@ def _walked(data: bytes, at: int) -> Index:
             middles.append(middle)
             ends.append(at := end)
     except struct.error:
-        pass  # What is cut has no end.
+        pass  # A cut znode has no end.
     return np.array(middles, np.int64), np.array(ends, np.int64)

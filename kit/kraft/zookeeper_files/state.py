@@ -77,7 +77,7 @@ def _apply(rows: dict[str, Znode], change: Change, hide: Hide) -> None:
         rows.pop(path, None)
     elif change.operation in CREATES or change.operation in WRITES:
         czxid, owner = change.zxid, change.ephemeral_owner
-        if change.operation in WRITES:  # Of a znode that no file here says the beginning of, nobody knows these.
+        if change.operation in WRITES:  # A znode whose beginning is in no file here has unknown values.
             czxid, owner = (before.czxid, before.ephemeral_owner) if before else (None, None)
         data, written_at = shown_data(path, change.data, hide), moment(change.written_ms)
         rows[path] = Znode(path, data, change.version, czxid, change.zxid, owner, written_at, None)

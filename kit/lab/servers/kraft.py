@@ -40,7 +40,7 @@ class KRaftBroker(Broker):
         super().__init__(supervisor, broker_id=node_id, zookeeper_connect="", brokers=nodes)
         self.jar_set = jars.KAFKA_SETS[version]
         self.controller = f"127.0.0.1:{free_ports(1)[0]}"
-        self.cluster_id = self.voters = ""  # As KRaftServers, which knows all nodes, sets them.
+        self.cluster_id = self.voters = ""  # KRaftServers, which knows all nodes, sets them.
         self.added = dict(_QUICK_GROUPS)
         if version >= SHARE_GROUPS_SINCE:
             copies = min(3, nodes)

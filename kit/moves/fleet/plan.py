@@ -271,7 +271,9 @@ def performer_of(context: PlanContext) -> ClusterPerformer:
 
 
 def observed_of(snapshot: Snapshot[pl.DataFrame], plan: Plan) -> Mapping[str, Json]:
-    """What the plan observed of each wave, as it is now; a group that can't be read is left out when it is acted on."""
+    """Return the present values of what the plan observed of each wave. A group that can't be read is left out when
+    it is acted on.
+    """
     waves = [WaveParameters.of(step).groups for step in plan.steps if step.kind == WAVE]
     return {name: observation.value for name, observation in _observed(snapshot, waves).items()}
 

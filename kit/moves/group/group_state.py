@@ -249,7 +249,7 @@ class _Seen:
         keys = [(None, None), *((group_id, topic) for topic in (None, *(row["topic"] for row in rows)))]
         pairs = {(row["topic"], row["partition"]) for row in rows if "partition" in row}
         pairs |= {(topic, number) for topic in subscribed for number in range(self._counts.get(topic, 0))}
-        # A partition that nobody knows is a matter of those that refer to it, not of all who read its topic.
+        # An unknown partition concerns the members that refer to it, not every reader of its topic.
         errors = [self._errors[key] for key in keys if key in self._errors]
         errors += [self._logs[pair]["error"] for pair in sorted(pairs) if self._logs.get(pair, {}).get("error")]
         if errors:

@@ -237,7 +237,7 @@ class Lease:
             except RETRIABLE_FAILURES:
                 await self._found_again()
             except OfframpError:
-                return  # The next confirmation says so.
+                return  # The next confirmation reports it.
 
     def _is_overtaken(self, code: int, generation: int) -> bool:
         """Return whether the other of heartbeat and confirmation has rejoined, or does, since a request was made."""

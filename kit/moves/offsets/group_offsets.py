@@ -103,7 +103,7 @@ class GroupOffsets:
             for chunk in chunks(unknown, GROUPS_PER_REQUEST):
                 self._coordinators |= await self._client.find_coordinators(list(chunk), deadline)
         except RETRIABLE_FAILURES:
-            pass  # A later attempt looks up the rest, or reports it.
+            pass  # A later attempt reads the rest, or reports it.
         homes: dict[int, list[str]] = {}
         for group_id in groups:
             if group_id in self._coordinators:

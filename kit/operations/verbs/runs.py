@@ -93,7 +93,7 @@ def stop(chosen: ChosenRuns, run: RunId) -> None:
 def _print(rows: Iterable[object], columns: Sequence[str], listing: Listing) -> None:
     values = [{name: getattr(row, name) for name in columns} for row in rows]
     if listing.as_json and listing.sort is None and listing.where is None:
-        print_json(values)  # As schedulers ask: polars is not loaded for it.
+        print_json(values)  # Schedulers ask so: polars is not loaded for it.
         return
     import polars as pl
 

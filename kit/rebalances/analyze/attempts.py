@@ -236,7 +236,7 @@ def _partitions(
     added = _listed([*attempt.all_of("assigned"), *attempt.all_of("owned")])
     if wholes:
         owned = tuple(sorted(wholes[-1]))
-        if revoked is None and given_up and before is not None:  # librdkafka says how many, not which
+        if revoked is None and given_up and before is not None:  # librdkafka prints how many, not which
             is_all = not any("incremental" in event["text"] for event in given_up)
             revoked = before if is_all else tuple(sorted(set(before) - set(owned)))
         return revoked, added, owned

@@ -77,6 +77,6 @@ class BrokerMembers:
                 self.seen[each].add(member)
 
     def _close(self, number: int) -> None:
-        if len(self._now) > self.counts.get(number, len(self._now)):  # somebody went without a word
+        if len(self._now) > self.counts.get(number, len(self._now)):  # a member left without a line
             self._now = {self.leaders[number]} if number in self.leaders else set()
         self.seen[number] = set(self._now)

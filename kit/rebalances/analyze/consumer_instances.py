@@ -134,7 +134,7 @@ def phase_of(event: Event) -> Phase:
     if event["kind"] == "synced" and "[Worker " in event["text"]:
         return (
             Phase.ENDED
-        )  # A worker of Kafka Connect has no partitions: its herder says what it has, in another class.
+        )  # A worker of Kafka Connect has no partitions: its herder prints what it has, in another class.
     known = KINDS.get(event["kind"])
     return known.phase if known else Phase.ASIDE
 
@@ -165,7 +165,7 @@ class RebalanceAttempt:
         phase = phase_of(event)
         if phase is Phase.FAILED:
             self.failures.append(event)
-            if self.is_of_old_consumer:  # It prints the end of each try before it says that the try failed.
+            if self.is_of_old_consumer:  # It prints the end of each try before the line that the try failed.
                 self.is_done, self.done_at = False, None
         elif phase is Phase.ENDED and not self.is_done and not (self.is_of_old_consumer and self.failures):
             self.is_done, self.done_at = True, at

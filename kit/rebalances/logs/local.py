@@ -69,7 +69,7 @@ def _weight(file: str, size: int) -> int:
         with open(file, "rb") as log:
             log.seek(-4, os.SEEK_END)
             return max(likely, min(int.from_bytes(log.read(4), "little"), size * _MOST_GROWTH))
-    except OSError:  # Who reads it says why.
+    except OSError:  # The reader reports why.
         return likely
 
 

@@ -71,7 +71,7 @@ def settled(records: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
     open_at = streams.filter(pl.col("last") >= pl.lit(end) - _APART).select(pl.col("entry").min()).item()
     border = end if open_at is None else open_at
     is_later = is_last & (pl.col("line") >= border)
-    # A two-line record begins with a line that says nothing: right before the entry, or at the end.
+    # A two-line record begins with a line without content: right before the entry, or at the end.
     may_begin = is_last & ~pl.col("is_entry") & pl.col("line").is_in((border - 1, end))
     return records.filter(~is_later), records.filter((is_later & _says()) | may_begin)
 

@@ -85,7 +85,7 @@ def judged(entries: pl.LazyFrame) -> pl.LazyFrame:
     is_rdkafka = source == wordings.LIBRDKAFKA
     unescaped = message.str.replace_all(r"\"", '"', literal=True)
     of_rdkafka = without(unescaped, fields.RDKAFKA_PREFIXES).str.strip_chars_start(" ")
-    # Lists that dump librdkafka's state are many and say no more than the one of the group.
+    # Lists that dump librdkafka's state are many and add nothing to the one of the group.
     is_dump = is_rdkafka & (pl.col("known") == "group_assignment") & (_LOGGER != "GRPASSIGNMENT")
     by_facility = pl.when(has(_LOGGER, r"^[A-Z][A-Z0-9_]+$")).then(has(_LOGGER, _FACILITY))
     looks_alike = looks_like_coordination(phrase, _LOGGER) | looks_like_coordination(_error_beside(), pl.lit(""))

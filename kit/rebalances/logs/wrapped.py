@@ -69,7 +69,7 @@ def _closing(lines: pl.DataFrame, known: dict[str, bool]) -> dict[str, bool]:
     """
     value = pl.col("value")
     first = lines.filter(~pl.col("file").is_in(list(known))).group_by("file").head(_ENOUGH)
-    # Where something else stands in front of the heads, lines of several programs may be mixed.
+    # If another text is in front of the heads, lines of several programs may be mixed.
     shown = [has(pl.when(value.str.starts_with("[")).then(value), _HEAD).any()]
     shown += [has(pl.when(value.str.ends_with(")")).then(value), _CLOSED).any()]
     by_file = first.group_by("file").agg(pl.all_horizontal(shown).fill_null(False).alias("is_closing"))
@@ -96,7 +96,7 @@ class _Line(NamedTuple):
 def _marked(lines: pl.DataFrame, files: list[str]) -> pl.DataFrame:
     """The fields of ``_Line``, of these files: in all other files, no line is open, or a tail."""
     value = pl.col("value")
-    # Nearly all records of this layout begin and end alike: two cheap looks leave few for the patterns.
+    # Nearly all records of this layout begin and end alike: two cheap tests leave few for the patterns.
     is_usual = value.str.starts_with("[") & value.str.ends_with(")")
     odd = pl.when(~is_usual & pl.col("file").is_in(files)).then(value)
     is_open = has(odd, _HEAD) & ~has(odd, _CLOSED) & ~has(odd, _BLOCK)

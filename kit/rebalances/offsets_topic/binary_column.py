@@ -21,7 +21,7 @@ class BinaryColumn:
         _, offsets, data = column.buffers()
         bounds = np.frombuffer(offsets, np.int32)[column.offset : column.offset + len(column) + 1].astype(np.int64)
         octets = np.frombuffer(data, np.uint8) if data is not None else _PADDING
-        # A wrong length points anywhere: eight more bytes, and positions held below them, make every look-up safe.
+        # A wrong length points anywhere: eight more bytes, and positions held below them, make every read safe.
         self._data = np.concatenate([octets, _PADDING])
         self.start, self.end = bounds[:-1], bounds[1:]
 

@@ -79,7 +79,7 @@ def parse_keys(column: pa.Array) -> Keys:
     has_second = is_commit | np.isin(kind, _OF_MEMBERS)
     is_whole = np.where(has_second, after_second + 4 * is_commit, after_group) <= octets.end
     is_whole &= (group_length >= 0) & ((second_length >= 0) | ~has_second)
-    # Another type's key is only counted, by its type, whatever stands in it.
+    # Another type's key is only counted, by its type, whatever is in it.
     kind = np.where((is_commit | is_generation | is_epoch) & ~is_whole, UNREADABLE, kind)
     commits, generations, epochs = (np.flatnonzero(each & is_whole) for each in (is_commit, is_generation, is_epoch))
     groups, bad_group = octets.texts(group_at[commits], group_length[commits])

@@ -82,7 +82,7 @@ def read_offsets_topic(
     partitions = pl.concat([counted, pl.DataFrame(unreadable)]).sort("partition")
     if len(partitions) and partitions["error"].null_count() == 0:
         raise ReadError(f"cluster {profile.name!r}: no partition of {_topic} can be read: {partitions['error'][0]}")
-    # What was counted is what is read later: not more, when a transaction has ended since.
+    # The counted records are read later: not more, when a transaction has ended since.
     until_of = dict(partitions.filter(pl.col("error").is_null()).select("partition", "read_until").iter_rows())
     same = reading.of(
         replace(part, end=until_of[part.partition]) for part in bounds.parts if part.partition in until_of

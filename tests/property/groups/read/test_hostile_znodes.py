@@ -204,7 +204,7 @@ def test_whatever_znodes_hold_is_rows_and_errors(groups: dict[str, Node], broker
 @pytest.mark.slow
 @ANYTHING_AT_ALL
 @given(groups=GROUPS, brokers=BROKERS, controller=LEAF)
-def test_whatever_znodes_hold_is_rows_and_errors_again_and_again(
+def test_any_content_of_znodes_becomes_rows_and_errors_repeatedly(
     groups: dict[str, Node], brokers: Node, controller: Node
 ) -> None:
     read(groups, brokers, controller)

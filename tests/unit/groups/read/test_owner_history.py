@@ -37,7 +37,7 @@ def lives_of(lives: Lives) -> list[tuple]:
     return [(row.member_id, row.from_ms, row.until_ms, row.ended_by) for row in rows]
 
 
-def test_a_life_from_the_server_s_creation_to_the_telling_of_its_end(lives):
+def test_a_life_from_the_server_s_creation_to_the_report_of_its_end(lives):
     assert lives.take_event(Event(105, "CREATED", OWNER))
     answer(lives, 106, OWNER, stands("g_h-1-0", 7, 100))
     assert lives_of(lives) == [("g_h-1", 100, None, None)]

@@ -297,7 +297,7 @@ def steps_of(to_phase, now):
     return [step.kind for step in StepMaker(replace(WORDS, to_phase=to_phase), DEPLOYER, now).steps()]
 
 
-def test_controllers_that_run_are_stopped_before_the_znode_is_mended():
+def test_controllers_that_run_are_stopped_before_the_znode_is_repaired():
     fresh = left(stale(), IN_ZOOKEEPER, node("controller"))
     assert steps_of(MIGRATION, fresh) == ["stop controllers", "repair ZooKeeper", "wipe controllers"]
     assert steps_of(MIGRATION, left(stale(), IN_ZOOKEEPER, SILENT)) == ["repair ZooKeeper"]
@@ -389,7 +389,7 @@ def mending(now, reads=WELL) -> tuple[RepairActor, object]:
     return RepairActor(hands), repair_step("01", handed(MIGRATION))
 
 
-def test_a_damage_that_is_gone_is_not_mended_again():
+def test_a_damage_that_is_gone_is_not_repaired_again():
     actor, step = mending(left(stale(), IN_ZOOKEEPER, SILENT))
     assert actor.check(step).ok
     assert actor.state(step) == StepState.NOT_DONE

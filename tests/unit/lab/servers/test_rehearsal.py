@@ -38,7 +38,7 @@ def test_an_abort_is_reported_by_what_was_read_and_the_innermost_exception():
     ("log", "stage", "words"),
     [(UNREADABLE, Stage.BEFORE_THE_COPY, "Expected `String`"), (RETRIED, Stage.BEFORE_DUAL_WRITE, "Sync")],
 )
-def test_a_controller_that_tries_again_and_again_is_seen(log, stage, words):
+def test_a_controller_that_tries_repeatedly_is_seen(log, stage, words):
     found = stuck_in(ABORTED.replace("Abort", "") + log)
     assert (found.kind, found.stage) == ("waits", stage)
     assert words in found.words

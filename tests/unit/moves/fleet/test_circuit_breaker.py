@@ -92,7 +92,7 @@ def test_a_lag_counts_from_the_first_observation_that_knows_it():
         actor.verify(STEP)
 
 
-def test_a_group_that_catches_up_hides_no_other_one_that_falls_behind():
+def test_a_group_that_catches_up_hides_no_other_group_with_growing_lag():
     """Summed up, the lag of both shrank."""
 
     def look(behind: int, ahead: int) -> Snapshot[pl.DataFrame]:

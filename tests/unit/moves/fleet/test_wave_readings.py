@@ -1,4 +1,4 @@
-"""How often a wave is read: a dry run of thousands of waves reads all groups once."""
+"""A wave is read once in a dry run: thousands of waves read all groups once."""
 
 from __future__ import annotations
 

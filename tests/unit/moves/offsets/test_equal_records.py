@@ -43,7 +43,7 @@ def test_a_record_without_a_producers_time_is_equal_to_none():
     assert by_equal_record(11, log(10, "a", "b"), log(0, "a", "b")) is None
 
 
-def test_few_records_on_both_sides_are_looked_for():
+def test_few_records_on_both_sides_are_searched():
     records = log(0, *(f"a{at}" for at in range(40)))
     assert [each.offset for each in nearest(20, records)] == list(range(15, 25))
 
