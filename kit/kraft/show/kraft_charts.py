@@ -314,7 +314,7 @@ def _sharing_points(states: pl.DataFrame) -> tuple[pl.DataFrame, int]:
         pl.col("at").first(), pl.col("phase").last(), pl.col("n_equal").min(), *(pl.col(each).max() for each in numbers)
     )
     drawn = frame_of(drawn)
-    # An observation lasts until the next one; the last one, and one before a time without observations, as long as most.
+    # An observation lasts until the next one; the last one, and one before a gap, as long as most.
     lasted: Any = drawn["at"].diff().median() or timedelta(seconds=10)
     drawn = drawn.with_columns(until=pl.col("at").shift(-1).fill_null(pl.col("at") + pl.lit(lasted)))
     is_long = pl.col("until") - pl.col("at") > pl.lit(GAPS * lasted)
