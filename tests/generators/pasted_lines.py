@@ -11,6 +11,7 @@ from functools import cache
 from hypothesis import strategies as st
 
 from kit.rebalances.logs import wordings
+from kit.rebalances.logs.not_logged import SAY_WHAT
 from kit.rebalances.logs.wordings import BY_SOURCE, CONTEXT, LogTemplate
 
 GROUP = "g-1"
@@ -18,7 +19,7 @@ MEMBER = "till-0a0a0a0a-0b0b-0c0c-0d0d-0e0e0e0e0e0e"
 SHORT = 15
 _LISTS = "List with"
 """The list of the group: of librdkafka's lists, the one of the facility GRPASSIGNMENT; the rest add nothing."""
-_IS_GROUP = r"(?<!kafka-node:Consumer)[Gg]roup [\"'`]?$|coordinator for (?:group, )?$|consumergroup/$|\[Group(?:Id)? $|group: $|joining from group $"
+_IS_GROUP = r"(?<!kafka-node:Consumer)[Gg]roup [\"'`]?$|coordinator for (?:group, )?$|consumergroup/$|\[Group(?:Id)? $|group: $|joining from group $|^\[$"
 _IS_MEMBER = r"[Mm]ember [\"']?$|member id $"
 _ENDS = (
     (r"[Gg]roup ([\"'`])$", lambda found: f"{GROUP}{found[1]} "),
@@ -74,7 +75,7 @@ WRAPPINGS = st.sampled_from(
 class Pasted:
     """A line, and what it must be reported as: one event of one of ``kinds`` and of ``group`` (None: it names none), or a
     line without an event where ``kinds`` has ``CONTEXT``. ``is_doubtful``: it has neither a time nor a level, and its
-    wording may begin any sentence."""
+    wording may begin any sentence, or names nothing of what its client names."""
 
     line: str
     kinds: frozenset[str]
@@ -147,7 +148,8 @@ def pasted(said: Said, before: str, front: str, wrapping: str) -> Pasted:
     kinds = frozenset({CONTEXT}) if is_list else said.kinds
     is_bare = not re.search(r"\d\d:\d\d:\d\d|\d{10}\.\d{3}|(?i:\binfo\b|\bdebug\b)|\{\"", before + wrapping)
     is_short = len(said.template.template.replace("{}", "")) < SHORT
-    return Pasted(line, kinds, said.group, is_bare and is_short)
+    says_nothing = said.template.kind in SAY_WHAT and "{}" not in said.template.template
+    return Pasted(line, kinds, said.group, is_bare and (is_short or says_nothing))
 
 
 @st.composite

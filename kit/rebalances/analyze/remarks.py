@@ -42,6 +42,8 @@ _BESIDE_REBALANCES = (
 _STEPS = ("group_rebalancing", "group_stabilized", "group_assigned", "group_empty", "epoch_bumped", "target_computed")
 """A broker's lines that the sentence about their generation describes."""
 _POSITIONS = ("offset_found", "offset_reset", "out_of_range")
+_CALLED_BACK = ("assigned", "revoked", "lost")
+"""Events of which a client informs its program."""
 _MOST_NAMES = 10
 
 
@@ -108,9 +110,13 @@ def _coordinators(same: list[Event]) -> list[str]:
 
 
 def _is_repeated(before: Event, event: Event) -> bool:
-    """Return whether a process prints one fact a second time, as a client does at two levels: with its reason."""
+    """Return whether a process prints one fact a second time: as a client does at two levels, with its reason, or as a
+    program does after its client, without a time, a reason and partitions.
+    """
     names = ("file", "origin", "member_id", "partitions", "offset", "reason")
     first, second = time_of(before), time_of(event)
+    if second is None and event["reason"] is None and event["partitions"] is None and event["kind"] in _CALLED_BACK:
+        return True
     is_at_once = first is not None and second is not None and abs(second - first) <= AT_ONCE_US
     return is_at_once and event["reason"] is not None and all(before[name] == event[name] for name in names)
 

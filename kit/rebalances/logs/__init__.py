@@ -5,7 +5,8 @@ What ``kit.groups.read`` asks servers for fits on one machine. Logs are many and
 through Python. Nothing here judges: ``kit.rebalances.analyze`` does.
 
 - ``layouts``: how a line says when and who.
-- ``foreign``: lines in no known layout; ``known_text``, ``printed_times``: what is searched for in them.
+- ``foreign``: lines in no known layout; ``known_text``, ``printed_times``: what is searched for in them;
+  ``not_logged``: what is pasted beside logs.
 - ``wordings``: what clients and brokers print, by version.
 - ``fields``, ``library_fields``: ids, partitions and reasons in a message;
   ``texts``: how patterns are applied to a column.

@@ -169,5 +169,13 @@ context|3.0+|[broker-{}-to-controller-heartbeat-
 context|3.0+|[NodeToControllerChannelManager
 context|3.0+|[BrokerLifecycleManager
 context|3.0+|[QuorumController
+context|0.9+|Completed request:
+context|0.9+|Handling request:
+context|3.6+|Group coordinator is already
+context|3.9+|Share coordinator is already
+context|3.6+|Coordinator runtime
+context|3.6+|Closing coordinator runtime
+context|3.6+|Coordinator loader is already
+context|3.7+|[GroupId {}] Removing expired offset
 """,
 )

@@ -82,7 +82,7 @@ _MEMBERS: tuple[Pattern, ...] = (
     r"^\[GroupId [^\]]+\]\[MemberId ([^\]]+)\]",
     r"memberId='([^']+)'",
     r"member_id='([^']+)'",
-    r"memberId=([^,'}\s)]+)",
+    r"memberId=([^,'}\s)*]+)",
     not_behind("leader") + r"[{,]member_id=([^,}\]\s]+)",
     r"my MemberId ([^,]+),",
     r"member id \"([^\"]+)\" with",
@@ -112,6 +112,7 @@ _MEMBERS: tuple[Pattern, ...] = (
     r"^(?:Consumer )?(\S+?)(?:-\d+)? (?:successfully owned|attempting to claim|selected partitions)",
     r"^Consumer (\S+) rebalancing the following",
     r"by consumer thread (\S+)-\d+ for topic",
+    r"^Partition: .* (?:was assigned to:|was closed on|was lost on) (\S+)",
     r"([^\s:]\S*) can't rebalance after",
 )
 _GENERATIONS = (
@@ -223,21 +224,28 @@ _SPELLED = (
     (r"TopicPartition\(topic=u?'([^']+)', partition=(\d+)\)", "${1}-${2}"),
     (r"\bpartition (\d+) for topic ([\w.-]+)", "partition ${2}-${1}"),
     (r"Partition\(topic=Topic\(name='([^']+)'\), index=(\d+)\)", "${1}-${2}"),
+    (r"([\w.-]+) \[\[(\d+)\]\](?: @?\S+(?: \[-?\d+\])?)?", "${1}-${2}"),
     (r"([\w.-]+)\[(\d+)\]@\w+", "${1}-${2},"),
     (r"([\w.-]+)(?:\([\w-]+\))? ?\[(\d+)(?::(?:#|-?\d+))?\]", "${1}-${2}"),
     (r"([\w.-]+)/(\d+): offset=[^;}]*", "${1}-${2}"),
     (r"provided offset ([\w.-]+-\d+)/.*$", "partition ${1}"),
 )
+_SAID_OF_PARTITIONS = r" (?:assigned|revoked|to revoke|were lost|incrementally (?:assigned|revoked)):"
 _LIST = (
-    r"(?:[Pp]artition(?:s|\(s\)) (?:assigned|revoked|to revoke):|partitions?:?|TPL|revoking|assignment) *"
+    rf"(?:[Pp]artitions?(?:\(s\))?(?:{_SAID_OF_PARTITIONS}|:)?|TPL|revoking|assignment:?) *"
     r"(?:(?:frozen)?set\()?[\[({\" ]*((?:[\w.-]+-\d+(?:: \d+)?(?:[,;] *)?)*)"
 )
 _ONE = (
     r"^([\w.-]+-\d+): offset reset",
     r"(?:partitions?|failed for|Response:|owned|claim) +([\w.-]+-\d+)(?:[^\w-]|$)",
 )
-_COUNTED = r"of \d+ partition\(s\)|for \d+ pending"
+_COUNTED = (
+    r"of \d+ partition\(s\)|for \d+ pending|: \d+ (?:new )?partition\(s\) (?:assigned|revoked)$"
+    r"|rebalanced: (?:assigned|revoked)"
+)
 """librdkafka has a count in such lines, and lists the partitions in separate lines."""
+_NUMBERS_ALONE = r": \[\d+(?:, ?\d+)*\]"
+"""Partitions without their topics."""
 
 
 def without_client_prefix(message: pl.Expr) -> pl.Expr:
@@ -364,7 +372,8 @@ def coordinator_id_of(message: pl.Expr) -> pl.Expr:
 
 def partitions_of(message: pl.Expr, kind: pl.Expr) -> pl.Expr:
     """``topic-partition`` as printed, for kinds of events that list partitions; may be an empty list."""
-    is_single, is_listing = kind.is_in(_SINGLE), kind.is_in(_LISTING) & ~has(message, _COUNTED)
+    is_single = kind.is_in(_SINGLE)
+    is_listing = kind.is_in(_LISTING) & ~has(message, _COUNTED) & ~has(message, _NUMBERS_ALONE)
     text: pl.Expr = pl.when(is_single | is_listing).then(message)
     for pattern, plain in _SPELLED:
         text = replaced(text, pattern, plain)

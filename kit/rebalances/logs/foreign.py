@@ -10,6 +10,7 @@ import polars as pl
 from kit.rebalances.logs import fields, layouts, library_fields, wordings
 from kit.rebalances.logs.known_text import WORDS, located, unquoted
 from kit.rebalances.logs.multiline import is_part
+from kit.rebalances.logs.not_logged import is_program, is_stack
 from kit.rebalances.logs.printed_times import ANY, epoch_in, time_in, zone_in
 from kit.rebalances.logs.texts import extracted, has, replaced
 
@@ -64,24 +65,24 @@ brackets in front, a line of a source file.
 """
 _SENTENCE = r"^\s*(?:[A-Za-z']+[,.]? ){12}"
 """The beginning of a sentence that explains a log, also where an id is quoted later."""
-_CODE = (
-    r"(?i)\b_?(?:log|logger|logging|console|fmt|print)\w*\.\w+\(\s*[$@a-z]{0,2}[\"'`]"
-    r"|\b(?:new|raise|throw) [\w.]+(?:Exception|Error)\("
-)
-"""A line of a program that prints or throws a text."""
-_TRACE = r"^\s*at [\w.$]+\(|^\s*\.\.\. \d+ more"
 
 
 def resolved(records: pl.DataFrame) -> pl.DataFrame:
     """``records`` of whatever layout; those without a ``message`` get one where they hold a known text, or have the
-    form of a line of a log. ``known_source``: whose wording that text is; ``is_prose``: it is in a sentence."""
-    records = records.with_columns(known_source=pl.lit(None, pl.String), is_prose=pl.lit(False))
-    is_lacking = pl.col("message").is_null() & ~has(pl.col("raw"), rf"{layouts.JUL_HEADER}|{_TRACE}")
+    form of a line of a log. ``known_source``: whose wording that text is; ``is_prose``: it is in a sentence;
+    ``is_thrown``: an exception says it."""
+    records = nothing_said(records)
+    is_lacking = pl.col("message").is_null() & ~has(pl.col("raw"), layouts.JUL_HEADER) & ~is_stack(pl.col("raw"))
     if not records.select(is_lacking.any()).item():
         return records
     numbered = records.with_row_index("place").with_columns(is_lacking=is_lacking)
     recognised = _found(numbered.filter("is_lacking")).select(numbered.columns)
     return pl.concat([numbered.filter(~pl.col("is_lacking")), recognised]).sort("place").drop("place", "is_lacking")
+
+
+def nothing_said(records: pl.DataFrame) -> pl.DataFrame:
+    """Return ``records`` with the columns of :func:`resolved`, where no text is searched for."""
+    return records.with_columns(known_source=pl.lit(None, pl.String), is_prose=pl.lit(False), is_thrown=pl.lit(False))
 
 
 def with_entities_read(line: pl.Expr) -> pl.Expr:
@@ -123,11 +124,14 @@ def unmarked(line: pl.Expr) -> pl.Expr:
 
 def _found(records: pl.DataFrame) -> pl.DataFrame:
     is_heading = has(pl.col("raw"), _HEADING) & ~has(pl.col("raw"), ANY)
-    opened = _opened(records.with_columns(raw=unmarked(pl.col("raw")), is_heading=is_heading))
+    judged = records.with_columns(is_heading=is_heading, is_program=is_program(pl.col("raw")))
+    opened = _opened(judged.with_columns(raw=unmarked(pl.col("raw"))))
     known = located(opened.select("place", text="raw", is_logged=pl.col("layout").is_not_null())).with_columns(
         known_source="found_source"
     )
-    frame = opened.drop("known_source", "is_prose").join(known, on="place", how="left", maintain_order="left")
+    frame = opened.drop("known_source", "is_prose", "is_thrown").join(
+        known, on="place", how="left", maintain_order="left"
+    )
     raw = pl.col("raw")
     is_rdkafka = has(raw, _RDKAFKA)
     front = pl.when(is_rdkafka).then(extracted(raw, r"^(.*?)(?:\[thrd:|#consumer-)")).otherwise("front")
@@ -139,12 +143,13 @@ def _found(records: pl.DataFrame) -> pl.DataFrame:
     of_python = pl.when(is_python).then(pl.lit(wordings.PYTHON)).otherwise("known_source")
     facility = pl.when(is_rdkafka).then(extracted(raw, _FACILITY))
     return frame.with_columns(front=front).with_columns(
-        message=pl.when(~is_part(raw) & ~has(raw, _CODE)).then(
+        message=pl.when(~is_part(raw) & ~pl.col("is_program")).then(
             pl.coalesce(of_rdkafka, "found", pl.when(is_logged).then(raw))
         ),
         known_source=pl.when(is_rdkafka).then(pl.lit(wordings.LIBRDKAFKA)).otherwise(of_python),
         is_prose=~is_rdkafka
         & (pl.col("is_prose") | pl.col("is_heading") & pl.col("found").is_not_null()).fill_null(False),
+        is_thrown=~is_rdkafka & pl.col("is_thrown").fill_null(False),
         layout=pl.when(is_rdkafka).then(pl.lit(layouts.LIBRDKAFKA)).when(~is_part(raw)).then("layout"),
         zone=pl.coalesce("zone", pl.when(pl.col("time_text").is_null()).then(zone_in(pl.col("front"), layouts.ZONE))),
         time_text=pl.coalesce(

@@ -73,6 +73,11 @@ context|3.2+|The pause flag in partitions
 context|3.3+|Marking assigned partitions pending for revocation
 not_assigned|0.10.2+|The following subscribed topics are not assigned to any members
 context|0.10.2+|The following not-subscribed topics are assigned
+context|2.4+|Found multiple consumers {} claiming the same TopicPartition
+context|3.3+|Consumer {} in generation {} claiming the same TopicPartition
+context|2.4+|Found partition {} still claimed as owned by consumer
+context|2.4+|No more unfilled consumers to be assigned
+context|2.4+|unassigned Partitions:
 context|2.4+|With the COOPERATIVE protocol
 subscribed|0.9+|Subscribed to
 context|3.3+|Assigned to partition(s):
@@ -95,6 +100,7 @@ leaving|2.2+|Member {} sending LeaveGroup request to coordinator
 left|0.10.1+|LeaveGroup re
 poll_timeout|2.1-2.3|This member will leave the group because consumer poll timeout has expired
 poll_timeout|3.0+|consumer poll timeout has expired
+poll_timeout|3.4+|worker poll timeout has expired
 offsets_fetching|0.9, 1.0+|Fetching committed offsets for partitions
 offsets_fetching|0.10-0.11|Group {} fetching committed offsets for partitions
 offset_found|0.9-1.0|Resetting offset for partition {} to the committed offset
@@ -175,6 +181,7 @@ context|4.4+|Member {} received heartbeat interval
 context|4.4+|Dynamic member {} closed with REMAIN_IN_GROUP
 left|4.0+|Completed leaving the group
 closing|4.0+|Consumer attempted to leave the group but couldn't complete it
+closing|3.9|Consumer triggered an unsubscribe event to leave the group but couldn't complete it
 context|4.1+|Member {} updated its target assignment
 context|3.7|Member {} is staled
 reconciling|3.8+|Reconciling assignment with local epoch
@@ -208,6 +215,9 @@ heartbeat_failed|3.7-3.9|GroupHeartbeatRequest failed
 heartbeat_ok|4.0+|ConsumerGroupHeartbeat{} responded successfully
 heartbeat_failed|4.0+|ConsumerGroupHeartbeat{} failed
 heartbeat_failed|4.0+|ConsumerGroupHeartbeat{} regex resolution not supported
+heartbeat_ok|4.0+|ShareGroupHeartbeat{} responded successfully
+heartbeat_failed|4.0+|ShareGroupHeartbeat{} failed
+context|3.8+|Heartbeat failed, reset the timer
 listener_failed|3.7+|onPartitions{} callback invocation failed
 context|3.7+|OffsetCommit completed successfully
 context|3.7|OffsetCommit response received
@@ -273,6 +283,13 @@ context|2.3+|Delayed rebalance
 context|2.3+|Consecutive revoking rebalances observed
 context|2.3+|Performing allocation-balancing revocation
 context|2.3+|Sending heartbeat request with
+context|2.3+|Handling config updates with
+context|2.3+|Clearing the view of previous assignments
+context|2.3+|No worker seems to have departed the group
+context|2.3+|Processing task config updates with incremental
+context|2.3+|Resetting rebalance delay to the max
+context|2.3+|Returning early because rebalance is marked
+context|2.3+|Revoking assignments immediately since
 context|0.9+|Stopping the Connect group member
 context|0.9+|The Connect group member has stopped
 context|0.9+|Sink task {} was stopped before completing join group
@@ -284,8 +301,7 @@ commit_failed|0.9+|WorkerSinkTask{id={} Offset commit failed
 commit_failed|2.0+|WorkerSinkTask{id={} Ignoring offset commit
 commit_failed|2.0+|WorkerSinkTask{id={} Ignoring invalid task provided offset
 commit_failed|0.9-1.1|Ignoring invalid task provided offset
-context|0.9+|WorkerSinkTask{id={} Committing offsets
-context|0.9+|WorkerSinkTask{id={} Finished offset commit
+context|0.9+|WorkerSinkTask{id={}
 rebalance_ended|4.0+|Finished rebalance with {} election result
 rebalance_ended|2.3+|Joined group at generation
 rebalance_ended|0.10-2.2|Joined group and got assignment
@@ -338,6 +354,28 @@ context|2.6+|Requesting followup rebalance
 context|2.6+|No followup rebalance
 context|2.6+|Finished stable assignment
 context|2.6+|Finished unstable assignment
+member_reset|2.0+|Failed to process stream task {} since it got migrated to another thread
+member_reset|2.0+|Failed to punctuate stream task {} since it got migrated to another thread
+context|2.6+|Requested client {} to schedule a followup rebalance
+context|2.4+|Decided on assignment:
+context|2.6+|Removing task {} active assignment until it is safely revoked
+context|2.6+|Adding removed stateful active task
+context|2.4+|Cooperative rebalancing protocol is enabled now
+context|2.4+|Eager rebalancing protocol is enabled now
+context|3.1+|The eager rebalancing protocol is deprecated
+context|2.6+|Created active task {} with assigned partitions
+context|2.6+|Created standby task {} with assigned partitions
+context|2.6+|Failed to fetch end offsets for changelogs
+context|2.8+|Starting to describe topics
+context|2.8+|Starting to validate internal topics
+context|2.6+|The following revoked partitions
+context|2.6+|Unable to commit as we are in the middle of a rebalance
+context|0.10+|partition assignment took
+context|0.10+|partition revocation took
+context|2.4+|at state {}: partitions {} lost due to missed rebalance
+context|2.7+|{} partitions are assigned
+context|2.7+|{} partitions are revoked
+context|2.7+|{} partitions are lost
 commit_failed|1.3+|Async Kafka commit failed
 commit_failed|1.12+|Failed to commit consumer offsets for checkpoint
 context|1.3+|Consumer subtask {} will start reading
@@ -348,5 +386,5 @@ context|1.12+|Discovered new partitions:
 context|1.12+|Assigning splits to readers
 """,
 )
-"""Spring's containers, Storm's spouts and Flink's sources. The client says the same of partitions itself; Flink assigns
-them without a group. Versions are theirs, of a refused commit the client's."""
+"""Spring's containers, Storm's spouts, Flink's sources, Kafka Streams and zio-kafka. The client says the same of
+partitions itself; Flink assigns them without a group. Versions are theirs, of a refused commit the client's."""

@@ -8,6 +8,7 @@ from functools import cache
 import polars as pl
 
 from kit.rebalances.logs import fields, layouts, library_fields, wordings
+from kit.rebalances.logs.not_logged import is_template, says_nothing
 from kit.rebalances.logs.printed_times import ANY
 from kit.rebalances.logs.texts import extracted, has, replaced
 
@@ -20,6 +21,8 @@ _LONG = 15
 """A wording that is shorter may begin any sentence: without a time and a level it is shown, and no event."""
 _WORD_FIRST = r"(\S+ (?:(?:successfully owned|attempting to claim) partition|can't rebalance after)\b)"
 _OLD_PREFIX = rf"({fields.OLD_PREFIX.removeprefix('^').replace('([', '(?:[')})"
+_OF_GO = r"(\[[^\]\s/]+/[^\]\s/]+\] )"
+"""The beginning of lines of a consumer group over ZooKeeper in Go: the group, and the end of the member's id."""
 _OWN_PREFIXES = (
     *(
         f"[{name} {key}="
@@ -29,20 +32,29 @@ _OWN_PREFIXES = (
     "[GroupCoordinator",
     "[GroupMetadataManager",
     "[GroupId ",
-    "kafka.common.ConsumerRebalanceFailedException: ",
     "kafka: error while consuming ",
 )
+_OLD_EXCEPTION = "kafka.common.ConsumerRebalanceFailedException: "
 _LEVELS = layouts.LEVELS.split("|")
 WORDS = "|".join(sorted({*_LEVELS, *map(str.lower, _LEVELS), *map(str.capitalize, _LEVELS)} - {"Config", "Fine"}))
 """Levels, in every spelling."""
 _FRONT = (
-    rf"(?:^\s*|[\]\[:|>)}}\"'=;,*/-]\s*|\t|\\[tn]|[0-9]Z?\s+|\bUTC\s+|\b(?:{WORDS}|std(?:out|err) [FP])\s+"
+    rf"(?:^\s*|^% |[\]\[:|>)}}\"'=;,*/-]\s*|\t|\\[tn]|[0-9]Z?\s+|\b(?:UTC|GMT)\s+|\b(?:{WORDS}|std(?:out|err) [FP])\s+"
     r"|\b[A-Za-z_$][\w$]*(?:\.[\w$-]+)+(?::\d+)?\s+)$"
 )
 """The end of a log line's front; a sentence that quotes a log ends otherwise."""
 _WORDS_BEFORE = r"(?:\b[A-Za-z']+,? ){8}$"
 """The words that no layout prints in front of a text, but a sentence that quotes it does."""
 _EXCEPTION = r"(?:Exception|Error|Throwable)\"?: $"
+_THROWN = (
+    r"^\s*(?:Exception in thread \"[^\"]*\" |Caused by: )?(?:[\w.$]+: .*nested exception is )?"
+    r"(?:[\w.$]+(?:Exception|Error): )+$"
+)
+"""The front of a stack's first line, and of a cause."""
+_TELL_WHAT_FAILED = ("commit_failed", "member_fenced", "offset_missing", "out_of_range")
+"""The kinds of events that clients throw: with their own words, not with what the program says."""
+_BY = ("phrase", "found_source", "is_open")
+"""The columns that decide of which kind a text is; ``is_open``: it does not say whose it is."""
 _QUOTE_END = r"(?:\\n)?\\*\"(?:\s*[,}]|\s+\w+=|$).*$"
 _LOGGER_BEHIND = r"\s\(([A-Za-z_][\w$]*(?:\.[\w$]+)+)(?::\d+)?\)(?: - [\w.-]+=[^()]*)?\s*$"
 
@@ -52,10 +64,10 @@ def located(texts: pl.DataFrame) -> pl.DataFrame:
 
     ``found``: from where it begins; ``front``: what is before; ``behind``: the logger behind it;
     ``found_source``, ``found_kind``: whose wording it is, and of which event;
-    ``is_prose``: it is in the midst of a sentence, or may begin one.
+    ``is_prose``: it is in the midst of a sentence, or may begin one; ``is_thrown``: it is what an exception says.
     """
     marked = _marked(pl.col("text"))
-    for first in (_WORD_FIRST, _OLD_PREFIX):
+    for first in (_WORD_FIRST, _OLD_PREFIX, _OF_GO):
         marked = replaced(marked, first, f"{_MARK}${{1}}")
     marked = marked.str.split(_MARK)
     pieces = texts.with_columns(pieces=marked).filter(pl.col("pieces").list.len() > 1)
@@ -66,23 +78,28 @@ def located(texts: pl.DataFrame) -> pl.DataFrame:
     tails = every.select("place", "is_logged", front=front.list.join(""), tail=tail.list.join("")).with_columns(
         found=_whole(pl.col("tail"), pl.col("front")), behind=extracted(pl.col("tail"), _LOGGER_BEHIND)
     )
-    is_prose = ~has(pl.col("front"), _FRONT) | has(pl.col("front"), rf"{_EXCEPTION}|{_WORDS_BEFORE}")
-    known = _with_kinds(tails).with_columns(is_prose=is_prose & ~_is_own(pl.col("found")))
-    known = known.filter(pl.col("kind").is_not_null() | _is_own(pl.col("found")))
-    is_line = ~pl.col("is_prose") & (pl.col("is_logged") | has(pl.col("front"), rf"{ANY}|\b(?:{WORDS})\b"))
-    is_sure = is_line | _is_own(pl.col("found")) | pl.col("phrase").str.contains(_not_by_chance())
+    is_formed = pl.col("is_logged") | has(pl.col("front"), rf"{ANY}|\b(?:{WORDS})\b")
+    is_empty = ~is_formed & (is_template(pl.col("found")) | says_nothing(pl.col("front"), pl.col("found")))
+    is_prose = ~has(pl.col("front"), _FRONT) | has(pl.col("front"), rf"{_EXCEPTION}|{_WORDS_BEFORE}") | is_empty
+    is_own = _is_own(pl.col("found"), pl.col("front"))
+    known = _with_kinds(tails).with_columns(is_own=is_own).with_columns(is_prose=is_prose & ~pl.col("is_own"))
+    known = known.filter(pl.col("kind").is_not_null() | pl.col("is_own"))
+    is_line = ~pl.col("is_prose") & is_formed
+    is_sure = is_line | pl.col("is_own") | pl.col("phrase").str.contains(_not_by_chance())
     known = known.filter(is_sure | ~pl.col("is_prose")).with_columns(is_prose=pl.col("is_prose") | ~is_sure)
     known = known.filter(~(pl.col("is_prose") & (pl.col("kind") == wordings.CONTEXT)))
     # A thread's name may be a known text, too: what begins with a client's own prefix is the message.
-    is_message = _is_own(pl.col("found")) & pl.col("kind").is_not_null() & (pl.col("kind") != wordings.CONTEXT)
+    is_message = pl.col("is_own") & pl.col("kind").is_not_null() & (pl.col("kind") != wordings.CONTEXT)
     known = known.with_columns(is_message=is_message.fill_null(False))
+    is_thrown = has(pl.col("front"), _THROWN) | pl.col("is_logged") & has(pl.col("front"), _EXCEPTION)
+    known = known.with_columns(is_thrown=is_thrown & pl.col("kind").is_in(_TELL_WHAT_FAILED).fill_null(False))
     best = known.sort(
         "place", "is_prose", pl.col("kind").is_null(), ~pl.col("is_message"), pl.col("front").str.len_bytes()
     )
     return (
         best.group_by("place", maintain_order=True)
         .first()
-        .select("place", "front", "found", "behind", "found_source", "is_prose", found_kind="kind")
+        .select("place", "front", "found", "behind", "found_source", "is_prose", "is_thrown", found_kind="kind")
     )
 
 
@@ -106,9 +123,12 @@ def _not_by_chance() -> str:
     return "|".join(sorted({each.pattern or f"^{re.escape(each.head)}" for each in long}))
 
 
-def _is_own(text: pl.Expr) -> pl.Expr:
-    """Return whether it begins with a client's own prefix: no sentence does."""
-    return pl.any_horizontal([text.str.starts_with(prefix) for prefix in _OWN_PREFIXES]) | has(text, fields.OLD_PREFIX)
+def _is_own(text: pl.Expr, front: pl.Expr) -> pl.Expr:
+    """Return whether it begins with a client's own prefix, which no sentence does, or with an exception that only the old
+    consumer throws, which a sentence may name."""
+    starts = [text.str.starts_with(prefix) for prefix in _OWN_PREFIXES]
+    is_thrown = text.str.starts_with(_OLD_EXCEPTION) & ~has(front, r"(?:\b[A-Za-z']+,? ){3}$")
+    return pl.any_horizontal(starts) | has(text, fields.OLD_PREFIX) | is_thrown
 
 
 def _whole(tail: pl.Expr, front: pl.Expr) -> pl.Expr:
@@ -130,15 +150,14 @@ def _with_kinds(tails: pl.DataFrame) -> pl.DataFrame:
     of_itself = fields.source_of(pl.col("found"), pl.lit(""), pl.lit(None, pl.String))
     sourced = tails.with_columns(found_source=of_itself, phrase=fields.without_client_prefix(pl.col("found")))
     is_open = (pl.col("found_source") == wordings.JAVA) & (pl.col("phrase") == pl.col("found"))
-    texts = sourced.select("phrase", "found_source", is_open=is_open).unique()
+    sourced = sourced.with_columns(is_open=is_open)
+    texts = sourced.select(_BY).unique()
     order = {source: number for number, source in enumerate(wordings.BY_SOURCE)}
     tried = texts.join(pl.DataFrame({"source": list(order)}), how="cross")
     tried = tried.filter(pl.col("is_open") | (pl.col("source") == pl.col("found_source")))
     kinds = tried.lazy().with_columns(kind=fields.kind_of(order)).filter(pl.col("kind").is_not_null())
     first = kinds.sort(pl.col("kind") == wordings.CONTEXT, pl.col("source").replace_strict(order)).group_by(
-        "phrase", "found_source", maintain_order=True
+        _BY, maintain_order=True
     )
     known = first.agg(pl.col("kind").first(), pl.col("source").first()).collect()
-    return sourced.join(known, on=("phrase", "found_source"), how="left").with_columns(
-        found_source=pl.coalesce("source", "found_source")
-    )
+    return sourced.join(known, on=_BY, how="left").with_columns(found_source=pl.coalesce("source", "found_source"))

@@ -18,6 +18,7 @@ _PATTERNS = {
         r"; group: ([^,\s]+)",
         r"consumergr?oup ([^\s]+) ",
         r"^consumergroup/([^\s:]+):? ",
+        r"^\[([^\]\s/]+)/[^\]\s/]+\] ",
         r"^client/coordinator (?:requesting )?coordinator for (\S+) (?:is|from) ",
         r"for consumer group '([^']+)'$",
         r"^(?:committed offsets|unable to commit offsets) for group,? (\S+?):",
@@ -39,6 +40,9 @@ _PATTERNS = {
         r"member_id: ([^,\s]+)",
         r" as member (.+?)(?: in generation \d+)?$",
         r" consumer(?: id)? ['\"]([^'\"]+)['\"]",
+        r"^Rebalancing consumer ([^\s'\"]+) for topic",
+        r"Consumer instance registered \(([^)]+)\)",
+        r"^kafka-node:HighLevelConsumer HighLevelConsumer (\S+) ",
         r"^leave group failed for group, [^,]+, and member, ([^:]+):",
         r"^Leaving group [^,]+, member (.+)$",
         r"^[Gg]roup coordinator \(groupId=.+,memberId=(.+),generation=",
@@ -58,6 +62,7 @@ _PATTERNS = {
         r"^kafka: error while consuming \S+: kafka server: (.+?)\.?(?:\s+\w+=.*)?$",
         r"^consumergroup/\S+ lost ownership of .* due to (.+)$",
         r"^(Error code \d+) ",
+        r" :: FAILED to (.+)$",
         r"^rebalance failed for consumer group, [^:]+: (.+)$",
         r"^(?:joinGroup|syncGroup|heartbeat) failed: (.+)$",
         r"^unable to (?:find|commit|connect|coordinator) [^:]+: (.+)$",
@@ -93,11 +98,13 @@ _OF_RUBY_KAFKA = re.compile(r"Partitions assigned for `([^`]+)`: ([\d, ]+)")
 _OF_ONE = re.compile(
     r"^kafka: error while consuming ([^\s/]+)/(\d+):"
     r'|\bunable to commit .*?\btopic"?: ?"?([^\s,"]+).*?\bpartition"?: ?(\d+)'
+    r"|^\[[^\]\s/]+/[^\]\s/]+\] ([^\s/]+)/(\d+) :: "
 )
 _OF_SARAMA_CLUSTER = re.compile(r"^&\{Type:rebalance OK .*Current:map\[(.*)\]\}")
+_OF_KAFKA_NODE = re.compile(r"owns topics: +\{(.*)\}")
 _OF_BROD = re.compile(r"assignments received:(.*)$")
 _BROD_TOPIC = re.compile(r"(\S+):((?: partition=\d+ begin_offset=\S+)*)")
-_LIST = re.compile(r'"?([\w.-]+)"?:?\[([\d, ]*)\]')
+_LIST = re.compile(r"""["']?([\w.-]+)["']?:? ?\[([\d, ]*)\]""")
 
 
 def columns_of(text: pl.Expr) -> dict[str, pl.Expr]:
@@ -129,6 +136,10 @@ def _partitions(text: str) -> list[str] | None:
     ['a-b-3']
     >>> _partitions("Group member (g,coor=c): assignments received: a-b: partition=3 begin_offset=7")
     ['a-b-3']
+    >>> _partitions("kafka-node:ConsumerGroup c owns topics:  { 'a-b': [ 0, 3 ] }")
+    ['a-b-0', 'a-b-3']
+    >>> _partitions("[g/0123456789ab] a-b/3 :: Partition consumer starting at offset 2.")
+    ['a-b-3']
     >>> _partitions("Partitions assigned for `a-b`: 3, 0")
     ['a-b-0', 'a-b-3']
     """
@@ -148,7 +159,12 @@ def _partitions(text: str) -> list[str] | None:
     named = _OF_KAFKA_GO.findall(text)
     if named:
         return sorted(f"{topic}-{number}" for topic, number in named)
-    listing = _OF_KAFKAJS.search(text) or _OF_FRANZ_GO.search(text) or _OF_SARAMA_CLUSTER.search(text)
+    listing = (
+        _OF_KAFKAJS.search(text)
+        or _OF_FRANZ_GO.search(text)
+        or _OF_SARAMA_CLUSTER.search(text)
+        or _OF_KAFKA_NODE.search(text)
+    )
     if listing is None:
         return None
     lists = (

@@ -119,6 +119,8 @@ context|1.0+|calling onRevoke at the end of a session
 unassigned|0.7+|assigning partitions; why: clearing assignment at end of group management session
 context|0.7+|assigning partitions; why:
 context|1.0+|injecting fake fetch with an error
+context|0.7+|in CommitOffsets
+context|0.7+|left CommitOffsets
 leaving|0.7+|leaving group; group:
 leaving|1.19+|leaving next-gen group; group:
 context|1.0+|tried to leave group but we have no member ID yet
@@ -163,6 +165,16 @@ target_received|1.19+|consumer group initial heartbeat received assignment
 context|1.19+|storing member and epoch; group:
 context|1.19+|storing epoch; group:
 context|1.19+|falling back to standard consumer group management
+offsets_failed|1.19+|fetch offsets returned stale member epoch
+context|0.7+|received an OffsetCommitResponse after our group session has ended
+context|1.20+|ignoring consumer group heartbeat response
+context|1.20+|beginning to manage the share group lifecycle; group:
+context|1.20+|assigning share partitions; group:
+heartbeat_sent|1.20+|share group heartbeating; group:
+heartbeat_ok|1.20+|share group heartbeat complete; group:
+member_reset|1.20+|share group heartbeat lost membership
+heartbeat_failed|1.20+|share group manage loop hit
+leaving|1.20+|leaving share group; group:
 """,
 )
 
@@ -204,6 +216,23 @@ join_failed|2.1+|&{Type:rebalance error
 context|1.0+|consumer/broker/{} added subscription to
 context|1.0+|consumer/broker/{} closed dead subscription to
 context|1.0+|consumer/broker/{} accumulated
+context|1.19+|client/coordinator the __transaction_state topic
+registered|0.1+|[{}/{}] Consumer instance registered (
+left|0.1+|[{}/{}] Deregistered consumer instance
+rebalancing|0.1+|[{}/{}] Triggering rebalance due to consumer list change
+context|0.1+|[{}/{}] Currently registered consumers:
+context|0.1+|[{}/{}] {} :: Started topic consumer
+context|0.1+|[{}/{}] {} :: Stopped topic consumer
+context|0.1+|[{}/{}] {} :: Claiming
+offset_reset|0.1+|[{}/{}] {} :: Partition consumer offset reset to
+context|0.1+|[{}/{}] {} :: Partition consumer offset out of Range
+owned|0.1+|[{}/{}] {} :: Partition consumer
+waiting_for_owner|0.1+|[{}/{}] {} :: FAILED to claim partition on attempt
+rebalance_failed|0.1+|[{}/{}] {} :: FAILED to claim the partition
+released|0.1+|[{}/{}] {} :: Stopping partition consumer
+rebalance_failed|0.1+|[{}/{}] {} :: FAILED
+rebalance_failed|0.1+|[{}/{}] FAILED
+context|0.1+|[{}/{}] {} :: Consumer encountered an invalid state
 """,
 )
 
@@ -260,6 +289,8 @@ context|0.3+|assigned member/topic/partitions
 sync_sent|0.3+|Syncing {} assignments for generation {} as member
 synced|0.3+|sync group finished for group
 context|0.3+|received empty assignments for group
+context|0.3+|found topic/partition:
+context|0.3+|initializing kafka reader for partition
 group_assignment|0.3+|subscribed to topics and partitions: map[
 rebalancing|0.4+|rebalancing group
 leaving|0.3+|Leaving group {}, member
@@ -322,6 +353,15 @@ context|1.0+|kafka-node:ConsumerGroup Connecting
 synced|1.0+|kafka-node:ConsumerGroup generationId
 context|1.0+|kafka-node:ConsumerGroup startFetch is
 context|1.0+|kafka-node:ConsumerGroup {} started heartbeats
+joined|1.0+|kafka-node:ConsumerGroup joinGroupResponse
+context|1.0+|kafka-node:ConsumerGroup heartbeat yielded
+context|1.0+|kafka-node:ConsumerGroup Leave group failed
+offset_reset|4.0+|kafka-node:ConsumerGroup replacing {} stale offset of
+rebalance_begun|0.2+|kafka-node:HighLevelConsumer HighLevelConsumer {} is attempting to rebalance
+rebalance_ended|0.2+|kafka-node:HighLevelConsumer HighLevelConsumer {} rebalance attempt was successful
+rebalance_failed|0.2+|kafka-node:HighLevelConsumer HighLevelConsumer {} rebalance attempt failed
+context|0.2+|kafka-node:HighLevelConsumer
+context|0.2+|kafka-node:zookeeper
 """,
 )
 

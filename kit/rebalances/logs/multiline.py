@@ -13,6 +13,7 @@ from kit.rebalances.logs.texts import extracted, has, regex, replaced
 _LOOKS = (
     r"(?i)re-?balanc|(?:join|sync|leave)[-_ ]?group|heart ?beat|coordinat(?:or|ed by)|\bgeneration[_ ]?(?:id)?\b"
     r"|member[_ ]?id\b|(?:assigned|revoked|lost) ?partitions|partitions? (?:were |was |to )?(?:assign|revoke|lost)"
+    r"|\bpartitions?\b.{0,80}\b(?:was|were|are) (?:assigned|revoked|lost)\b"
     r"|consumer group|committed offset|claim the partition"
 )
 _OTHER_CLIENT = r"^\[(?:Producer|AdminClient) clientId=[^\]]*\] "

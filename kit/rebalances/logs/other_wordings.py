@@ -204,6 +204,13 @@ join_reason|2.2+|Assignment rejected
 join_reason|3.0+|Cooperative assignment rejected
 listener_failed|3.0+|Rebalance listener
 poll_timeout|3.0+|Consumer poll timeout has expired
+offset_missing|0.5+|No committed offset found for
+offset_reset|0.9+|Fetch offset {} is out of range for topic-partition
+out_of_range|3.0+|Truncation detected for {}but no reset policy is set
+offset_reset|3.0+|Truncation detected for
+context|0.5+|Join group response
+context|2.0+|On assignment: assignment=
+context|2.0+|Partition {} is assigned to multiple consumers following sticky
 """,
 )
 
@@ -225,6 +232,7 @@ context|0.9+|Group "{}": join with
 context|1.6+|JoinGroup response: GenerationId {} needs a valid member ID
 join_failed|0.9+|JoinGroup response: GenerationId {}: Broker: 
 join_failed|0.9+|JoinGroup response: GenerationId {}: Local: 
+context|0.9+|JoinGroup response: GenerationId -1
 joined|0.9+|JoinGroup response: GenerationId
 join_failed|0.9+|JoinGroup response:
 leader_assigning|1.6+|I am elected leader for group
@@ -363,6 +371,51 @@ context|2.6+|Expediting next heartbeat
 context|0.9+|Heartbeat response: discarding
 left|2.6+|ConsumerGroupHeartbeat response
 context|2.6+|KIP-848
+member_fatal|2.6+|ConsumerGroupHeartbeat fatal error:
+member_fatal|1.4+|Fatal consumer error:
+join_failed|1.4+|JoinGroup failed:
+offsets_failed|0.9+|Failed to fetch committed offset
+offsets_failed|1.6+|Offset fetch error
+coordinator_failed|1.3+|FindCoordinator response error:
+listener_failed|1.6+|Group "{}": application *assign() call failed
+rebalance_failed|0.9+|Group "{}": failed to run assignor
+rebalance_failed|1.6+|Group "{}" {} assignment failed for
+context|0.9+|Committing offsets for
+context|0.9+|Deferring "
+context|1.6+|Pending assignment partition
+context|1.6+|Querying committed offset for
+context|0.9+|Group "{}": unable to OffsetCommit
+context|1.6+|Group "{}": current assignment no longer considered lost
+context|0.9+|Group "{}": assigning
+context|0.9+|Group "{}": starting fetchers
+context|0.9+|Group "{}": add
+context|0.9+|Group "{}": delete
+context|0.9+|Group "{}": enqueue partition
+context|1.6+|Group "{}": clearing
+context|1.6+|Group "{}": setting group assignment
+context|1.6+|Group "{}": new assignment of
+context|1.6+|Group "{}": no longer leader
+context|1.6+|Group "{}": no topics in metadata
+context|1.6+|Group "{}": not committing assigned offsets
+context|1.6+|Group "{}": modifying subscription
+context|1.6+|Group "{}": invoking waiting postponed
+context|1.6+|Group "{}": {} partition(s) being
+context|1.6+|Group "{}" is terminating
+context|0.9+|Group "{}" management
+assigned|0.11+|AssignedPartitions: [
+revoked|0.11+|RevokedPartitions: [
+assigned|1.4+|Partitions incrementally assigned: [
+revoked|1.4+|Partitions incrementally revoked: [
+lost|1.4+|Partitions were lost: [
+revoked|1.0+|Revoking assignment: [
+revoked|0.11|Revoked partitions: [
+assigned|8.0+|Partition: {} was assigned to:
+revoked|8.0+|Partition: {} was closed on
+lost|8.0+|Partition: {} was lost on
+assigned|0.9+|% Consumer group rebalanced: assigned
+revoked|0.9+|% Consumer group rebalanced: revoked
+assigned|1.6+|% Group rebalanced ({} new partition(s) assigned
+revoked|1.6+|% Group rebalanced ({} partition(s) revoked
 context|0.9+|Unsupported assignment strategy
 context|0.9+|Leave
 """,

@@ -13,6 +13,8 @@ ZONE_STEP_S = 900
 _LOGGER = pl.col("logger").fill_null("")
 _TIME_BEHIND = r"\"(?:timestamp|time|ts)\":\"([^\"]+)\""
 """The beginning of the facts that a client puts behind its text, as JSON."""
+_STACK = 200
+"""The largest number of lines of a stack, with all its causes."""
 _FACILITY = r"^(?:CGRP|JOIN|SYNC|LEAVE|REBALANCE|HEARTBEAT|REJOIN)"
 
 
@@ -49,8 +51,7 @@ def records_of(lines: pl.LazyFrame, layout: str | None) -> pl.DataFrame:
         )
         .collect()
     )
-    nothing_said = records.with_columns(known_source=pl.lit(None, pl.String), is_prose=pl.lit(False))
-    return nothing_said if layout is not None else foreign.resolved(records)
+    return foreign.nothing_said(records) if layout is not None else foreign.resolved(records)
 
 
 def timed(entries: pl.LazyFrame, zone: str | None) -> pl.LazyFrame:
@@ -102,7 +103,7 @@ def judged(entries: pl.LazyFrame) -> pl.LazyFrame:
     matched = sourced.lazy().join(kinds, on=("source", "phrase"), how="left", nulls_equal=True, maintain_order="left")
     is_quoted = pl.col("is_prose") & pl.col("known").is_not_null() & (pl.col("known") != wordings.CONTEXT)
     return (
-        _with_texts_behind_prefixes(matched.collect())
+        _with_exceptions_once(_with_texts_behind_prefixes(matched.collect()))
         .lazy()
         .with_columns(kind=pl.when(is_dump).then(pl.lit(wordings.CONTEXT)).when(~is_quoted).then("known"))
         .with_columns(is_unknown=pl.col("kind").is_null() & (looks | is_quoted))
@@ -125,7 +126,9 @@ def _with_texts_behind_prefixes(entries: pl.DataFrame) -> pl.DataFrame:
     matches = located(texts.with_columns(is_logged=pl.lit(True))).join(texts, on="place")
     if matches.is_empty():
         return entries
-    by_text = matches.select("found", "found_source", "found_kind", is_quoted="is_prose", message="text")
+    by_text = matches.select(
+        "found", "found_source", "found_kind", is_quoted="is_prose", is_said="is_thrown", message="text"
+    )
     joined = entries.join(by_text, on="message", how="left", maintain_order="left")
     has_one = pl.col("known").is_null() & pl.col("found").is_not_null() & (pl.col("source") != wordings.LIBRDKAFKA)
     return joined.with_columns(
@@ -134,4 +137,18 @@ def _with_texts_behind_prefixes(entries: pl.DataFrame) -> pl.DataFrame:
         source=pl.when(has_one).then("found_source").otherwise("source"),
         known=pl.when(has_one).then("found_kind").otherwise("known"),
         is_prose=pl.when(has_one).then("is_quoted").otherwise("is_prose"),
+        is_thrown=pl.when(has_one).then("is_said").otherwise("is_thrown"),
+    )
+
+
+def _with_exceptions_once(entries: pl.DataFrame) -> pl.DataFrame:
+    """Take an exception as an event, too, unless a line before it says that already: a log line, or the same exception."""
+    if not entries["is_thrown"].any():
+        return entries
+    is_said = ~pl.col("is_prose") | pl.col("is_thrown")
+    gap = pl.col("line") - pl.col("line").shift().over("file", pl.when(is_said).then("known"))
+    is_again = pl.col("is_thrown") & (gap <= _STACK).fill_null(False)
+    return entries.with_columns(
+        known=pl.when(is_again).then(pl.lit(wordings.CONTEXT)).otherwise("known"),
+        is_prose=pl.col("is_prose") & ~pl.col("is_thrown"),
     )

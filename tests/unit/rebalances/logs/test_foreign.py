@@ -123,8 +123,56 @@ def test_a_line_of_a_program_is_no_line_of_a_log(tmp_path):
         f'    _logger.LogDebug($"{JOINED}");',
         '-   log.error("Error {} occurred while committing offsets for group {}", error, groupId);',
         '    future.raise(new CommitFailedException("Commit cannot be completed due to group rebalance"));',
+        '+              info(s"Assignment received from leader for group ${group.groupId} for generation 3")',
+        '        info!("Committed offset: {:?}", result);',
+        '-            case t: Throwable => error("error during syncedRebalance", t)',
+        '        "Commit cannot be completed since the group has already " +',
+        '+                "Offset commit cannot be completed since the consumer is not part of an active group"',
+        "clients/src/main/java/org/apache/kafka/clients/consumer/internals/AbstractCoordinator.java:1086",
+        "    at Consumer.rebalance_cb (/srv/app/node_modules/node-rdkafka/lib/kafka-consumer.js:82:20)",
+        "    at new RebalanceInProgress (/srv/app/node_modules/kafka-node/lib/errors/RebalanceInProgressError.js:4:9)",
+        '  File "/srv/env/aiokafka/consumer/group_coordinator.py", line 820, in commit_offsets',
     )
     assert (len(logs.events), len(logs.unknown_lines)) == (0, 0)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "`Heartbeat failed for group <group> because it is rebalancing`",
+        "`GroupHeartbeatRequest failed because member epoch %s is invalid`",
+        "- Revoking previously assigned partitions",
+        "Successfully synced group.",
+        "We saw that `kafka.common.ConsumerRebalanceFailedException: ... can't rebalance after 4 retries` is thrown",
+    ],
+)
+def test_a_text_without_names_and_numbers_is_shown(tmp_path, line):
+    logs = read(tmp_path, line)
+    assert (len(logs.events), len(logs.unknown_lines)) == (0, 1)
+
+
+REFUSED = "Offset commit cannot be completed since the consumer is not part of an active group"
+THROWN = f"org.apache.kafka.clients.consumer.CommitFailedException: {REFUSED}"
+STACK = "\tat a.b.ConsumerCoordinator.sendOffsetCommitRequest(ConsumerCoordinator.java:1109)"
+LOGGED = "2021-02-03 04:05:06.007 ERROR 1 --- [main] a.B : Offset commit failed on partition t-0 at offset 7: x"
+
+
+@pytest.mark.parametrize(
+    ("lines", "n_events", "n_context"),
+    [
+        ([THROWN, STACK], 1, 0),
+        ([f"web | {THROWN}", f"web | {STACK}"], 1, 0),
+        (["a.b.TaskMigratedException: fenced", STACK, f"Caused by: {THROWN}", STACK], 1, 0),
+        ([THROWN, STACK, f"Caused by: {THROWN}", STACK], 1, 1),
+        ([LOGGED, THROWN, STACK], 1, 1),
+        ([THROWN, *[STACK] * 300, THROWN], 2, 0),
+        ([f"2021-02-03 04:05:06 ERROR [t] a.B - it ended; nested exception is {THROWN}"], 1, 0),
+    ],
+)
+def test_what_an_exception_says_is_an_event_once(tmp_path, lines, n_events, n_context):
+    logs = read(tmp_path, *lines)
+    assert set(logs.events["kind"]) == {"commit_failed"}
+    assert logs.files.select("n_events", "n_context", "n_unknown").rows() == [(n_events, n_context, 0)]
 
 
 def test_a_layout_that_was_given_is_the_only_one(tmp_path):
