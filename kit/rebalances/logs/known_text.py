@@ -124,8 +124,9 @@ def _not_by_chance() -> str:
 
 
 def _is_own(text: pl.Expr, front: pl.Expr) -> pl.Expr:
-    """Return whether it begins with a client's own prefix, which no sentence does, or with an exception that only the old
-    consumer throws, which a sentence may name."""
+    """Return whether it begins with a client's own prefix, which no sentence does, or with an exception that only the
+    old consumer throws, which a sentence may name.
+    """
     starts = [text.str.starts_with(prefix) for prefix in _OWN_PREFIXES]
     is_thrown = text.str.starts_with(_OLD_EXCEPTION) & ~has(front, r"(?:\b[A-Za-z']+,? ){3}$")
     return pl.any_horizontal(starts) | has(text, fields.OLD_PREFIX) | is_thrown

@@ -75,11 +75,14 @@ LAYOUTS = (
 PARTS = ("time", "zone", "level", "logger", "message")
 NAMES = tuple(layout.name for layout in LAYOUTS)
 
+_HASH = "[bcdfghjklmnpqrstvwxz2456789]"
+"""The characters that Kubernetes takes for the ends of a pod's name."""
 PREFIXES = (
     (r"^([^\s:|\[{%]+\.(?:log|out|err|txt)(?:[.-]\d+)*(?:\.gz)?):(?:\d+:)?", 1),  # grep's
     (r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d+(?:Z|[+-]\d\d:\d\d) (stdout|stderr) [FP] ", 0),  # a container runtime's
     (r"^(?:<\d+>)?[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d (\S+ [^\s:\[]+)(?:\[\d+\])?: ", 1),  # syslog's
     (r"^\[pod/([^\s/\]]+)/[^\s\]]+\] ", 1),  # kubectl's
+    (rf"^([a-z0-9][a-z0-9-]*-{_HASH}{{8,10}}-{_HASH}{{5}}) [a-z0-9][a-z0-9-]* ", 1),  # stern's: pod and container
     (rf"^\d{{4}}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:{ZONE}) (\S*[^A-Z\s]\S* [^\s:\[]+)(?:\[\d+\])?: ", 1),
     # syslog's, newer; a word in capitals is a level
     (r"^([A-Za-z0-9][\w.\-]*) *\| ", 1),  # that of several containers in one stream

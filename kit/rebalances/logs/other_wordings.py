@@ -297,6 +297,7 @@ assigned|0.9+|Local: Assign partitions
 revoked|0.9+|Local: Revoke partitions
 out_of_range|2.0+|fetch failed due to requested offset not available on the broker
 offset_missing|2.0+|no previously committed offset available
+out_of_range|0.9+|KafkaError{code=OFFSET_OUT_OF_RANGE
 assigned|1.6+|COOPERATIVE rebalance: {} new partition(s) assigned:
 revoked|1.6+|COOPERATIVE rebalance: {} partition(s) revoked:
 assigned|1.6+|EAGER rebalance: {} new partition(s) assigned:

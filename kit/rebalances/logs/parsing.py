@@ -28,11 +28,18 @@ def events_of(records: pl.DataFrame) -> pl.DataFrame:
         events.lazy()
         .with_columns(**fields.consumer_prefix(message), old=fields.old_consumer(message))
         .join(texts, on=("phrase", "kind", "source"), how="left", maintain_order="left")
+        .with_columns(said_group=_whole("said_group"), said_member=_whole("said_member"))
         .with_columns(member_id=pl.coalesce("said_member", "old"))
         .with_columns(**_of_record())
         .select(tables.LOG_EVENTS.schema.names)
         .collect()
     )
+
+
+def _whole(name: str) -> pl.Expr:
+    """Return the name that a text has; null where the text is cut behind it, and with it perhaps the name."""
+    is_at_the_end = pl.col("is_cut") & pl.col("phrase").str.ends_with(pl.col(name))
+    return pl.when(~is_at_the_end.fill_null(False)).then(name).alias(name)
 
 
 @cache

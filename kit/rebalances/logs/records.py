@@ -142,7 +142,7 @@ def _with_texts_behind_prefixes(entries: pl.DataFrame) -> pl.DataFrame:
 
 
 def _with_exceptions_once(entries: pl.DataFrame) -> pl.DataFrame:
-    """Take an exception as an event, too, unless a line before it says that already: a log line, or the same exception."""
+    """Take an exception as an event, too, unless a line before it says so: a log line, or the same exception."""
     if not entries["is_thrown"].any():
         return entries
     is_said = ~pl.col("is_prose") | pl.col("is_thrown")

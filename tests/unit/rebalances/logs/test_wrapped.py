@@ -117,3 +117,12 @@ def test_a_record_of_several_lines_is_no_wrapped_one(tmp_path):
         ["clicks-0"],
     )
     assert not re.search("cut", str(event["reason"]))
+
+
+@pytest.mark.parametrize(("end", "group"), [("", None), (" for generation 7", "orders")])
+def test_a_name_at_which_a_record_is_cut_is_no_name(tmp_path, end, group):
+    said = "[GroupCoordinator 1]: {} group orders{}"
+    prepared = said.format("Preparing to rebalance", " in state X with old generation 6 (reason: x)")
+    whole = f"{AT.format(1)}{prepared} (kafka.coordinator.group.GroupCoordinator)"
+    cut = f"{AT.format(2)}{said.format('Assignment received from leader for', end)}"
+    assert read(tmp_path, whole, cut).events["group_id"].to_list() == ["orders", group]
