@@ -79,8 +79,8 @@ def compact(profile: ChosenProfile, folder: Folder) -> None:
 def hours(profile: ChosenProfile, folder: Folder) -> None:
     """Put each group's past hours (UTC) into a row each: lag, age, verdicts, owners that changed.
 
-    What is made is not made again, unless a snapshot comes late. Reports over more than a day make and use them; they
-    stay when the snapshots expire.
+    An hour that exists is not made again, unless a snapshot comes late. Reports over more than a day make and use them;
+    they stay when the snapshots expire.
     """
     from kit.health.hours import Hours
 

@@ -175,8 +175,8 @@ async def list_offsets(
     """Return the answer of ListOffsets to each question (a time per partition); by partition why one has no answer.
 
     Args:
-        leaders: of each partition that is asked for. Those that moved meanwhile are put right in it, so that who asks
-            again has to search for none.
+        leaders: of each partition that is asked for. Moved partitions are corrected in it, so that a repeated request
+        has to search for none.
     """
     listed: list[dict[Key, Listed]] = [{} for _ in questions]
     failed, attempt = dict[Key, str](), 0

@@ -128,7 +128,7 @@ def _matches(regex: str, topics: Sequence[str]) -> list[bool]:
 
 
 def _has_union(regex: str) -> bool:
-    """Return whether a character class is opened in a class. What is escaped doesn't count."""
+    """Return whether a character class is opened in a class. An escaped character doesn't count."""
     is_in_class = False
     for character in _ESCAPED.sub("", regex):
         if character == "[" and is_in_class:

@@ -2,7 +2,7 @@
 Writes nothing.
 
 ZooKeeper asks a znode's own list for reading (1) and writing (2), and its parent's for creating (4) and deleting (8);
-``super`` may do all. Who the session is says ``whoAmI`` (opcode 107, server ≥ 3.7), but for a digest's hash.
+``super`` may do all. The identity of the session is in ``whoAmI`` (opcode 107, server ≥ 3.7), but for a digest's hash.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 No shell is involved, an argument holds one placeholder at most, and a value with anything but letters, digits and
 ``._:-`` is refused, as is one that would be read as an option, unless any characters are allowed. The same as one JSON
 object is in the command's environment. The command has a session of its own and reads nothing. After its time it is
-ended with all that it started in that session's process group. What it writes goes through a relay (``relay``), which
+ended with all that it started in that session's process group. Its output goes through a relay (``relay``), which
 keeps the beginning and the end, fills no disk, and outlives us as the command does.
 """
 

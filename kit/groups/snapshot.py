@@ -38,7 +38,7 @@ def take_snapshot(spark: SparkSession, cluster: Cluster, groups: str = EVERY_GRO
             those that match ``leave_out_groups`` of the profile are not read.
 
     Raises:
-        ConnectError: ZooKeeper or all brokers stopped answering. What fails singly is an ``error`` in its row.
+        ConnectError: ZooKeeper or all brokers stopped answering. A single failure is an ``error`` in its row.
         InputError: ``groups`` is not a regular expression.
     """
     info, rows = read_cluster(cluster, groups)
@@ -138,7 +138,7 @@ def failed_reads(snapshot: Snapshot[Frame]) -> pl.DataFrame:
 
 
 def unread(snapshot: Snapshot[Frame]) -> list[str]:
-    """Return what could not be read, and why: one printable line each, by name. What is not supported is not among
+    """Return what could not be read, and why: one printable line each, by name. Unsupported groups are not among
     them.
     """
     rows = failed_reads(snapshot)

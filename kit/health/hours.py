@@ -64,7 +64,7 @@ class Hours:
         """Make the hours that have ended and not there, or that late snapshots changed. → each day, how many of it.
 
         Raises:
-            HistoryError: there is no history, or a file can't be read, written or moved. What is made stays.
+            HistoryError: there is no history, or a file can't be read, written or moved. Hours that are made stay.
         """
         self._sweep()
         reading = Reading(self._store)

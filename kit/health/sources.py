@@ -80,7 +80,7 @@ def outlook(cluster: Cluster, looks: pl.DataFrame) -> pl.DataFrame:
 
     Args:
         looks: ``kit.views.lag`` of several polars snapshots, each with at_ms (:func:`seen_at_ms`), one below the
-            other; the last one is the present state. Where the clock was set back among them, later ones count.
+            other; the last one is the present state. If the clock was set back among them, later ones count.
 
     Raises:
         ConnectError, ReadError: the brokers stopped answering, or can't determine.

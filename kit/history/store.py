@@ -134,7 +134,7 @@ class Store:
         """Return where each compacted snapshot is: ``snapshots`` with compacted_at, date and part; one row per
         snapshot.
 
-        Of several parts that hold it the one finished first counts: no file that it was made from was deleted yet.
+        If several parts hold it, the one finished first counts: no file that it was made from was deleted yet.
         """
         parts = self.read(f"{DAYS}/{tables.SNAPSHOTS.name}", PARTS_SCHEMA)
         if parts is None:

@@ -35,7 +35,7 @@ FORMAT, VERSION = "offramp kraft save", 3
 _MANIFEST = "manifest.json"
 _ROWS = ("nodes", "registrations", "control", "log_dirs")
 _SCALARS = {name: get_args(hint) or (hint,) for name, hint in get_type_hints(Facts).items() if name not in _ROWS}
-"""Field of ``Facts`` → its types. What is added there is saved, too."""
+"""Field of ``Facts`` → its types. A value that is added there is saved, too."""
 _TABLES = {
     "znodes": tables.ZNODES,
     "partitions": tables.METADATA_PARTITIONS,

@@ -183,7 +183,7 @@ class Preflight:
 
 
 def kraft_preflight(cluster: Cluster, folder: SettingsFolder | None = None) -> Preflight:
-    """Run every check. What can't be read makes its checks' ``is_met`` null.
+    """Run every check. An unreadable value makes its checks' ``is_met`` null.
 
     Raises:
         InputError: the profile names no ZooKeeper.
@@ -195,7 +195,7 @@ def kraft_preflight(cluster: Cluster, folder: SettingsFolder | None = None) -> P
 def judge(cluster_name: str, facts: PreflightFacts, folder: SettingsFolder | None = None) -> Preflight:
     """Run every check on what was read, now or when a file was saved.
 
-    Where a node has a file, the file goes before the node's answer; what the file lacks is as the node answered.
+    If a node has a file, the file goes before the node's answer; what the file lacks is as the node answered.
     """
     folder = folder or SettingsFolder()
     files = _one_per_node(folder.settings)

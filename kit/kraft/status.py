@@ -129,7 +129,7 @@ class KraftStatus:
 def kraft_status(cluster: Cluster) -> KraftStatus:
     """Read every source once: control znodes, each node by itself, the metadata log.
 
-    What can't be read is a fact with an error; the phase is ``unknown`` when nothing else shows it.
+    An unreadable value is a fact with an error; the phase is ``unknown`` when nothing else shows it.
     """
     facts = _read(cluster, broker_addresses(cluster), _control)
     return _judged(watched(cluster.zookeeper, facts))

@@ -114,7 +114,7 @@ def observe(
 ) -> KraftObservation:
     """Connect and read once; in dual write the diff too, for which ``settle_s`` is as in ``kraft_diff``.
 
-    Where brokers or ZooKeeper don't answer, the other servers of the profile are asked all the same.
+    If brokers or ZooKeeper don't answer, the other servers of the profile are asked all the same.
 
     Raises:
         ProfileError, AuthenticationFailed, WrongCluster: as ``connect``.
@@ -218,7 +218,7 @@ class KraftHistory:
         """The observations of a cluster (empty: the only one of the history) in the hours before its newest one (0:
         all).
 
-        Where the name meant another cluster before, by their ids, observations of that one are left out.
+        If the name meant another cluster before, by their ids, observations of that one are left out.
 
         Raises:
             HistoryError: as ``states``; or there is no such cluster, or none was named and there are several.

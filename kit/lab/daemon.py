@@ -4,7 +4,7 @@ CONTENT is ``fleet``, ``bare``, a version of ``jars.KAFKA_SETS`` or a phase of `
 A version is a cluster without ZooKeeper and without groups. A phase is of a move to KRaft: that lab has one of every
 kind of metadata, and no fleet.
 
-What it prints is shown by ``up`` until the lab is ready. It ends, and the lab with it, at SIGTERM, after eight hours,
+Its output is shown by ``up`` until the lab is ready. It ends, and the lab with it, at SIGTERM, after eight hours,
 or when the lab's folder was deleted.
 """
 

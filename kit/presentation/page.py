@@ -47,7 +47,7 @@ def render_html(notebook: Any, title: str, without: str = "") -> str:
     """Outputs and text of an executed notebook as one page without links to other files, contents after the first
     output.
 
-    What servers and clients wrote to standard error stays in the notebook, and so do cells tagged ``without``.
+    Lines of servers and clients on standard error stay in the notebook, and so do cells tagged ``without``.
     """
     notebook = copy.deepcopy(notebook)
     notebook.cells = [cell for cell in notebook.cells if without not in cell.metadata.get("tags", ())]

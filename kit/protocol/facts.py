@@ -133,7 +133,7 @@ class GroupFacts:
     def n_expiring(self) -> int | None:
         """Offsets that the brokers delete as soon as the group has no members under the consumer protocol.
 
-        Those whose last commit is older than the retention. None: unknown.
+        The offsets whose last commit is older than the retention. None: unknown.
         """
         times = None if self.all.commits is None else self.all.commits.of(self.group.group_id)
         retention = self.retention_ms

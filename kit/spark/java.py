@@ -135,7 +135,7 @@ def bundled_java() -> Path:
 def trust_options() -> list[str]:
     """Options that make the bundled runtime trust what the system trusts, locally added authorities included.
 
-    Where the system has no store for Java, one is made of the authorities that Python trusts here.
+    If the system has no store for Java, one is made of the authorities that Python trusts here.
     """
     if sys.platform == "darwin":
         return ["-Djavax.net.ssl.trustStoreType=KeychainStore"]

@@ -18,7 +18,8 @@ REFUSED, UNDECODABLE, ACCESS_LIST = "refused", "undecodable", "access list"
 @dataclass(frozen=True, slots=True)
 class ZnodeProblem:
     """``kind``: ZooKeeper ``REFUSED`` to read or list the znode, Kafka can't decode what it holds, or the
-    ``ACCESS_LIST`` was refused."""
+    ``ACCESS_LIST`` was refused.
+    """
 
     path: str
     kind: str
@@ -79,7 +80,7 @@ class MetadataControl:
         """Return why a znode was not read or listed, without a full stop. None: it was, whatever it holds; or it isn't
         there.
 
-        What a refused znode says is not known: its fields here are as if it were not there.
+        The content of a refused znode is not known: its fields here are as if it were not there.
         """
         return self._problem(path, REFUSED)
 
@@ -100,7 +101,7 @@ class NodeFact:
     ``role``: broker or controller; ``mode``: zookeeper, migration, kraft (of a broker, by the requests that it serves);
     ``has_flag``: ``zookeeper.metadata.migration.enable`` (of a broker in KRaft mode always False);
     ``metadata_version``: the finalized level, None in ZooKeeper mode. Of the controller that leads the quorum also
-    ``is_leader``, ``leader_epoch``, ``high_watermark``, ``voters`` and ``observers``; another one says who leads.
+    ``is_leader``, ``leader_epoch``, ``high_watermark``, ``voters`` and ``observers``; another one names the leader.
     ``is_listening``: a server accepted the connection, whatever it answered; False: its host refused it, so that no
     node runs there; None: neither, and one may run.
     """

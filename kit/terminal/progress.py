@@ -47,7 +47,7 @@ make_room = _LINE.clear
 def waiting(what: str) -> Iterator[Callable[[str], None]]:
     """Say after two seconds, and then every second, what continues and for how long; the line goes in the end.
 
-    What it gives takes how far it is: ``"cell 3 of 9"``.
+    The yielded function takes how far it is: ``"cell 3 of 9"``.
     """
     said = [visible(what)]
 

@@ -1,8 +1,8 @@
 """A procedure as a model without any widget: plan, approval, run, undo.
 
 The model itself refuses what is not allowed; a disabled button is only a courtesy. The work runs on one thread and sets
-traits; ``wait`` waits for it and raises its error. What must outlive the notebook is in the folder of runs: a new model
-finds the newest run there and shows its state.
+traits; ``wait`` waits for it and raises its error. State that must outlive the notebook is in the folder of runs: a new
+model finds the newest run there and shows its state.
 """
 
 from __future__ import annotations

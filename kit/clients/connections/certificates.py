@@ -13,7 +13,7 @@ from kit.profile.security.tls_files import TlsSettings, client_context, read_nam
 
 
 def check_files(security: TlsSettings) -> Iterator[Check]:
-    """Yield a row per file. Of several certificates the first to end counts; an authority that ended is left out."""
+    """Yield a row per file. The first of several certificates to end counts; an authority that ended is left out."""
     section = section_of(security)
     if security.ca_file is None and security.certificate_file is None:
         return

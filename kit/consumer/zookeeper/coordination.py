@@ -137,7 +137,7 @@ class Coordination:
     def revoked(self) -> Effects:
         """The Kafka group rebalances: stop and commit before it is answered (I3).
 
-        It stops every partition of the last assignment epoch. When the toggle says ``kafka`` by now it stops
+        It stops every partition of the last assignment epoch. If the toggle has ``kafka`` by now it stops
         everything, even if no round has seen the toggle yet: the joining member may be a plain Kafka consumer (R9).
         The embedded consumer's thread drives this, also while a round is under way: the gate orders the two. The owner
         znodes stay until the next owners are known.

@@ -221,7 +221,7 @@ class Driver:
     def _read_group(self) -> GroupView:
         """A change before this read is in the view, so ``changed`` is cleared first; a later one sets it again.
 
-        What the members of the Kafka group are is asked once before this one joins: while the group rebalances, its
+        The members of the Kafka group are asked for once before this one joins: while the group rebalances, its
         coordinator does not report it.
         """
         self._gate.begin_round()

@@ -15,7 +15,7 @@ class EmbeddedRebalanceListener:
     """The embedded consumer's callbacks.
 
     An assignment epoch is one assignment of the Kafka group to this member: from ``assigned`` to ``revoked`` or
-    ``lost``. What it assigned is delivered in that time only (I2).
+    ``lost``. The assigned partitions are delivered in that time only (I2).
     """
 
     def __init__(self, coordination: Coordination, gate: Gate, driver: Driver) -> None:
@@ -51,7 +51,8 @@ class EmbeddedRebalanceListener:
 
     def _is_member(self, embedded: EmbeddedConsumer) -> bool:
         """False also when the proof is not safe: while the ZooKeeper session is in doubt, the commit could lower an
-        offset that another member committed (R12)."""
+        offset that another member committed (R12).
+        """
         if self._gate.lease.seconds_without_session > 0:
             return False
         try:

@@ -21,7 +21,8 @@ from kit.text.numbers import partition_in
 
 BYTES_PER_TRANSACTION = 200_000
 """ZooKeeper drops the connection of a client that sends more than ``jute.maxbuffer`` (1 MB), so a transaction stays
-well below that: its operations are estimated, and the server adds to them in its log."""
+well below that: its operations are estimated, and the server adds to them in its log.
+"""
 BYTES_PER_OPERATION = 300
 """An operation's header, access list and numbers; its path and its data come on top."""
 
@@ -139,7 +140,7 @@ class OwnerZnodes(ZnodeRequests):
         return self._watch(threads)
 
     def release(self, partitions: Iterable[TopicAndPartition]) -> None:
-        """Delete owner znodes of this session. Those of other sessions stay, also this member's own (R15)."""
+        """Delete owner znodes of this session. Znodes of other sessions stay, also this member's own (R15)."""
         mine = self._own_owners(partitions)
         for pair in mine:
             self._watched.pop(pair, None)

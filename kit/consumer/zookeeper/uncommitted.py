@@ -80,8 +80,8 @@ class UncommittedOffsets:
     def mark_uncertain(self, partitions: Iterable[TopicAndPartition]) -> None:
         """ZooKeeper may lack the offsets of these: it could not be asked.
 
-        What ZooKeeper's assignment had started may be another member's by now, and that member may be further. So
-        Kafka must not get this member's offset either.
+        A partition that ZooKeeper's assignment had started may be another member's by now, and that member may be
+        further. So Kafka must not get this member's offset either.
         """
         with self._lock:
             for pair in partitions:

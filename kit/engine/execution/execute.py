@@ -55,7 +55,7 @@ class Execution:
         self._context.journal.move(RunState.VERIFIED)
 
     def _compare(self, has_begun: Sequence[Step]) -> None:
-        """Compare the cluster with the plan. What a step that has begun moves by itself is no difference;
+        """Compare the cluster with the plan. A value that a begun step moves by itself is no difference;
         everything else still is.
         """
         moved = {name for step in has_begun for name in step.affects}

@@ -110,8 +110,8 @@ class Rollback:
     def _tell_changed_by_others(self, step: Step, acted: ActedRecord, reasons: Mapping[str, str]) -> None:
         """Nothing is left of what this run wrote: what this run did not undo itself, another operator or tool changed.
 
-        What this run had begun to undo when it was cut off is read back now. ``reasons`` are of the items that the
-        actor would refuse.
+        Items that this run had begun to undo when it was cut off are read back now. ``reasons`` are of the items that
+        the actor would refuse.
         """
         events = self._context.journal.events
         reported = {it.item for it in events if (it.event, it.step_id) == ("undone", step.step_id)}

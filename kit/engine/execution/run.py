@@ -120,7 +120,7 @@ class Run:
 
     Each of ``act``, ``resume`` and ``undo`` says how it ended; it raises, before anything is written, where it may not
     begin: WrongCluster, TargetBusy, IllegalMove, ApprovalError (StalePlan: the differences), EvidenceError (edited).
-    What a performer raises that is no error of the project ends it as StepFailed, which names the step and the items.
+    An error of a performer that is none of the project's ends it as StepFailed, which names the step and the items.
     """
 
     def __init__(
@@ -161,9 +161,9 @@ class Run:
         """Continue after a stop, a failure or a crash, in the direction it went; ``approval`` where the old one ran
         out.
 
-        One that found the lock taken, or was killed before it began, begins now. Of one that has ended and whose
-        verdict found no room on the disk, the verdict is written.
-        What was begun and not verified is asked of the cluster and only done as far as it isn't.
+        One that found the lock taken, or was killed before it began, begins now. The verdict of an ended run that
+        found no room on the disk is written.
+        A step that was begun and not verified is asked of the cluster, and only the rest of it is done.
         """
         with self._at_work("resume", _GOES_ON_FROM | _GOES_BACK_FROM | {RunState.APPROVED}) as context:
             if context.record.state in _DONE:

@@ -129,7 +129,7 @@ class RunContext:
 
         Raises:
             Stopped, LockLost, ApprovalError: between two items, or while one is waited for.
-            OfframpError, Exception: the performer's. What was attempted and not reported is unknown.
+            OfframpError, Exception: the performer's. An item that was attempted and not reported is unknown.
         """
         refused, acted = self.refused(step), self.record.acted(step)
         written = {it.item for it in acted.written}

@@ -16,7 +16,7 @@ from kit.errors import EvidenceError
 def write_whole(path: Path, content: str | bytes, is_new: bool = False) -> None:
     """Put ``content`` where ``path`` is; who reads meanwhile sees the old file or the new one.
 
-    ``is_new``: FileExistsError where there is one already. Of two that put it there at once, one succeeds.
+    ``is_new``: FileExistsError where there is one already. If two processes put it there at once, one succeeds.
     """
     handle, scratch = tempfile.mkstemp(prefix=".", suffix=".part", dir=path.parent)
     try:

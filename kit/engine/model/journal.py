@@ -141,7 +141,9 @@ class Journal:
         self._write([Entry("moved", step_id, sentence=sentence)], moved(self.state, state))
 
     def append(self, *entries: Entry) -> None:
-        """Write lines, durable when it returns. What resembles a secret in an error is redacted, the rest written."""
+        """Write lines, durable when it returns. A part of an error that resembles a secret is redacted, the rest
+        written.
+        """
         self._write([_without_secrets(entry) for entry in entries], self.state)
 
     def approved(self, approval: Approval) -> None:

@@ -20,7 +20,7 @@ class Observation:
     """One thing observed. ``tolerance``: ``exact``; ``may_grow`` (numbers, such as offsets of a group at work);
     ``ignored`` (it is shown only); ``within`` (numbers, up to ``within`` away in either direction).
 
-    Of a mapping or a list each entry is compared by itself; the keys and the length are always exact.
+    Each entry of a mapping or a list is compared by itself; the keys and the length are always exact.
     """
 
     value: Json
@@ -56,7 +56,7 @@ class Difference:
 
 
 def differences(planned: Mapping[str, Observation], current: Mapping[str, Json]) -> tuple[Difference, ...]:
-    """Everything beyond its tolerance, item by item. What the plan did not know of is a difference too."""
+    """Everything beyond its tolerance, item by item. A value that the plan did not have is a difference too."""
     moved: list[Difference] = []
     for name, observation in planned.items():
         if observation.tolerance == IGNORED:

@@ -133,7 +133,7 @@ class WriteAttempt:
 class ActedRecord:
     """The journal's record of one step's acts: the outcome of each item, and every write that was begun, in order.
 
-    What was or may have been written once stays so, whatever a later act says of it. ``taken_back``: items that an
+    An item that was or may have been written stays so, whatever a later act reports. ``taken_back``: items that an
     earlier undo of this run restored, or found restored.
     """
 
@@ -244,7 +244,7 @@ class Performer(Protocol):
         """Return whether the step is done, by what the cluster says; of ``acted``: whether what it wrote is still
         there.
 
-        Reads only. What others did is no matter of ``acted``: NOT_DONE says that nothing is left to undo.
+        Reads only. Other tools' changes do not concern ``acted``: NOT_DONE means that nothing is left to undo.
 
         Raises:
             ReadError: what the step writes can't be read, with the reason.

@@ -97,7 +97,7 @@ class RunRecord:
     def acted(self, step: Step) -> ActedRecord:
         """The outcome of each item over all acts of a step: what was written once stays so.
 
-        What an act that was cut off did not speak of any more is UNKNOWN.
+        An item that a cut-off act did not report is UNKNOWN.
         """
         acted = self._journaled(step)
         outcomes = {outcome.item: outcome for outcome in acted.outcomes}

@@ -12,7 +12,7 @@ _KEY = ["group_id", "source", "topic", "partition"]
 def stickiness(before: FrameT, after: FrameT) -> FrameT:
     """Two snapshots' ownership tables → how many partitions each group and source kept.
 
-    Of several owners the first by name represents the partition. A Kafka member without ``group.instance.id`` has a new
+    The first by name of several owners represents the partition. A Kafka member without ``group.instance.id`` has a new
     member id after a restart: its partitions count as moved.
 
     Columns:

@@ -16,7 +16,7 @@ from kit.clients.brokers import Key, fetch_leaders
 def fetch_transactional(client: BrokerClient, keys: Collection[Key]) -> set[Key]:
     """The partitions in which a producer that the broker remembers (for a day by default) began or ended a transaction.
 
-    DescribeProducers (KIP-664, Kafka ≥ 2.8) needs READ on the topic. Where it isn't granted, isn't known or isn't
+    DescribeProducers (KIP-664, Kafka ≥ 2.8) needs READ on the topic. If it isn't granted, isn't known or isn't
     answered, no transactions are found.
 
     Raises:

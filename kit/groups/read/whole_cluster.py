@@ -44,7 +44,7 @@ def read_cluster(
     """Read the chosen groups and what they refer to; → when and by whom it was read, and the columns of each table.
 
     Raises:
-        ConnectError: ZooKeeper or all brokers stopped answering. What fails singly is an ``error`` in its row.
+        ConnectError: ZooKeeper or all brokers stopped answering. A single failure is an ``error`` in its row.
         InputError: ``groups`` is not a regular expression.
     """
     accepts = chosen_groups(cluster.profile, groups)

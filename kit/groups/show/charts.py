@@ -48,7 +48,7 @@ _SOURCE_TITLES = {"zookeeper": "ZooKeeper", "kafka": "Kafka"}
 def lag_heatmap(partition_lag: IntoDataFrame, title: str = "Lag per partition") -> Chart:
     """``analyze.partition_lag`` → topic × partition, coloured by lag in records on a logarithmic scale.
 
-    Where the frame holds several groups or stores, the largest lag of a partition counts, of stores that are in use
+    If the frame holds several groups or stores, the largest lag of a partition counts, of stores that are in use
     (``is_stale`` is not drawn). The topics with the most lag are drawn, at most ``MAX_TOPICS``. Of more than
     ``MAX_PARTITIONS`` partitions several share a cell, which shows the largest lag of them.
     """

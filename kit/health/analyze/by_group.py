@@ -19,7 +19,7 @@ def group_outlook(time_lag: FrameT, outlook: FrameT, partition_health: FrameT) -
     """A row per group and store.
 
     A group is as late as its oldest unread record, has caught up when its last partition has, and loses records when
-    its first partition does. What is unknown of one partition leaves a bound open that it could move.
+    its first partition does. An unknown value of one partition leaves a bound open that it could move.
 
     Args:
         time_lag: rows of ``kit.health.sources.time_lag``.

@@ -1,6 +1,6 @@
 """Lag as twelve tools define it, on the same offsets; and in sentences, why they disagree.
 
-The definitions are from the tools' sources and documentation. What differs by *when* a tool reads is not shown here.
+The definitions are from the tools' sources and documentation. Differences by *when* a tool reads are not shown here.
 """
 
 from __future__ import annotations

@@ -1,4 +1,6 @@
-"""Each group's hour in a row: lag, age, verdicts, owners. What a report over weeks needs, without its observations."""
+"""Each group's hour in a row: lag, age, verdicts, owners. A report over weeks needs the hours only, without
+observations.
+"""
 
 from __future__ import annotations
 
@@ -220,9 +222,9 @@ def _or(one: nw.Expr, other: nw.Expr) -> nw.Expr:
 def troubled(group_hours: FrameT, target_lag: int, silence_ms: int) -> FrameT:
     """The groups of which any observation may have raised an alarm: all others need not be examined.
 
-    An alarm is one of ``BurrowRule`` with allowed_lag = ``target_lag``, or of ``SilenceRule(silence_ms)``. What an hour
-    can't determine counts as trouble: a lag that was unknown, a partition that was not seen at each observation.
-    Silences of less than half an hour don't show in hours: then all groups are named.
+    An alarm is one of ``BurrowRule`` with allowed_lag = ``target_lag``, or of ``SilenceRule(silence_ms)``. A fact that
+    an hour can't determine counts as trouble: a lag that was unknown, a partition that was not seen at each
+    observation. Silences of less than half an hour don't show in hours: then all groups are named.
 
     Columns:
         group_id, store: the key.

@@ -165,7 +165,7 @@ def within_age(ages: FrameT, target_ms: int) -> FrameT:
     """For which share of the time the oldest unread record of each group was no older than ``target_ms``.
 
     Args:
-        ages: :func:`time_lag_over_time`. Where the target lies within the bracket nothing is known.
+        ages: :func:`time_lag_over_time`. If the target lies within the bracket, nothing is known.
 
     Columns: as :func:`within_target` has them, lags in ms; those of an observation that has ended are its lower bound.
 

@@ -82,7 +82,8 @@ def time_lag_by_records(partition_lag: FrameT, arrivals: FrameT, method: str, at
         partition_lag: rows of ``kit.analyze.partition_lag``.
         arrivals: ``tables.RECORD_TIMES``; one row per log and offset: groups at that offset share it.
         method: how they were found, for the column.
-        at_ms: when the ends of ``partition_lag`` were known (epoch). What is dated later has no age: it is an error.
+        at_ms: when the ends of ``partition_lag`` were known (epoch). A record that is dated later has no age: it is an
+        error.
 
     Columns:
         group_id, store, topic, partition: the key.
@@ -109,7 +110,7 @@ def time_lag_by_anchors(partition_lag: FrameT, anchors: FrameT, at_ms: int, hole
     """Lag in time by a straight line from a log's first record to its newest.
 
     It is off where records came unevenly, and the bracket is the whole log: the cheapest method and the weakest.
-    Where a log holds transactions, only markers may wait: its lower bound is 0, and such logs have to be named.
+    If a log holds transactions, only markers may wait: its lower bound is 0, and such logs have to be named.
     ``is_idle``: the newest record is older than :data:`IDLE_MS`. ``is_extrapolated``: the record lies behind the newest
     one (timestamps went back there): no line leads to it, the newest time is taken.
 

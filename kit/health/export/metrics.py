@@ -1,4 +1,4 @@
-"""The figures of a reading as metrics; docs/export.md lists them. What is unknown has no sample."""
+"""The figures of a reading as metrics; docs/export.md lists them. An unknown value has no sample."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ def find_record_times(
     """Return when the next records at or after these offsets were appended, by ``fetch_record_times``; few are read.
 
     Read is where the log holds transactions, whose markers and aborted records ListOffsets takes for records, and
-    where the bracket stays wider than ``resolution_ms``. Where that may not be read (READ on the topic), the bracket
+    where the bracket stays wider than ``resolution_ms``. If that may not be read (READ on the topic), the bracket
     is what ListOffsets shows.
 
     Args:

@@ -34,7 +34,7 @@ def fetch_record_times(
 
     A bracket is wider where nothing shows a hole of the log (what compaction took) from a record as old as the one
     before, and the next time is further off than ``resolution_ms``: the truth is at one of its ends. A lag of a day
-    takes some ten rounds, however many partitions there are. What can't be reported is a row with an error.
+    takes some ten rounds, however many partitions there are. A time that can't be reported is a row with an error.
 
     Raises:
         ConnectError, ReadError: no broker answered.

@@ -47,7 +47,7 @@ def read_record_times(
         settings: librdkafka's, with the brokers and their security.
         ends: where each log ended at the observation, at ``at_ms`` (epoch).
 
-    Where nothing below the end is left to read, only markers and aborted records, all is null. A record whose
+    If nothing below the end is left to read, only markers and aborted records, all is null. A record whose
     transaction is open was appended at its time if it is committed; if it is not, the next one has yet to come: so its
     latest time is ``at_ms``. A partition that gives none until the deadline is a row with an error.
     """

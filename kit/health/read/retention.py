@@ -41,7 +41,7 @@ class _Known:
 
 
 def fetch_retention(client: BrokerClient, keys: Collection[Key]) -> list[LogRetention]:
-    """One row per partition. What a broker does not report is null, and the row's error says why.
+    """One row per partition. A value that a broker does not report is null, and the row's error has the reason.
 
     DescribeConfigs for topics and for their leaders, DescribeLogDirs for each leader.
 

@@ -2,8 +2,8 @@
 
 Records of one size and one shape have their fields at the same places. A record that was read plainly (``records``)
 says where they are and which bytes must be the same; NumPy cuts all that fit at once. Other records are read plainly.
-What is damaged, compressed or out of order is not for this reader: it raises NeedsRecordReader, and the plain one
-says why.
+Damaged, compressed or unordered data is not for this reader: it raises NeedsRecordReader, and the plain one
+reports why.
 """
 
 from __future__ import annotations

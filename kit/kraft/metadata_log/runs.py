@@ -1,7 +1,7 @@
 """The batches of a file, by columns, and where in them records of one size are behind one another.
 
-Batches that one request after another has made are often built alike: of one length, with as many records. Where the
-lengths of their records are the same, too, the first one says of all of them where each record is.
+Batches that one request after another has made are often built alike: of one length, with as many records. If the
+lengths of their records are the same, too, the first one shows for all of them where each record is.
 """
 
 from __future__ import annotations

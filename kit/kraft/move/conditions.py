@@ -1,6 +1,6 @@
 """Judge the conditions that gates of a move examine: each returns a sentence about what is wrong, or None.
 
-What can't be read raises; the gate then counts as unknown.
+An unreadable value raises; the gate then counts as unknown.
 """
 
 from __future__ import annotations
@@ -132,7 +132,8 @@ def preflight(inputs: GateInputs) -> str | None:
 
 def brokers_start(inputs: GateInputs) -> str | None:
     """A broker in ZooKeeper or migration mode applies every setting, quota, credential and ACL when it starts; it ends
-    beside one that it can't parse (``ZkConfigManager.startup``, ``AclAuthorizer.loadCache`` of 3.9)."""
+    beside one that it can't parse (``ZkConfigManager.startup``, ``AclAuthorizer.loadCache`` of 3.9).
+    """
     rows = [each for each in inputs.preflight.rows if each.check_id in READ_AT_START and each.severity == BLOCK]
     problem = describe_rows([each for each in rows if each.is_met is not True])
     return problem and f"a broker may fail to start because of a znode: {problem}"
@@ -221,7 +222,8 @@ def all_in_kraft_mode(inputs: GateInputs) -> str | None:
 
 def log_known(inputs: GateInputs) -> str | None:
     """A running controller shows its log; that none runs is a fact, too. Before the copy is completed no log has what
-    ZooKeeper lacks, and controllers that died from the copy have no leader."""
+    ZooKeeper lacks, and controllers that died from the copy have no leader.
+    """
     if inputs.now.facts.is_copying and inputs.now.facts.leader is None:
         return None
     answering = inputs.now.answering_controllers

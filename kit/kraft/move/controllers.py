@@ -1,4 +1,4 @@
-"""Controllers started, stopped and wiped. What the deployer says is not believed; what is then seen is."""
+"""Controllers started, stopped and wiped. offramp does not trust the deployer's answer, only what is then seen."""
 
 from __future__ import annotations
 

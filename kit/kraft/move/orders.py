@@ -285,7 +285,7 @@ def verified(problem: str | None, met: str) -> Verified:
 
 
 def first_problem(*looks: Callable[[], str | None]) -> str | None:
-    """The first sentence of these; later ones are not asked once there is one. What can't be read is a problem."""
+    """The first sentence of these; later ones are not asked once there is one. An unreadable value is a problem."""
     try:
         return next((problem for each in looks if (problem := each()) is not None), None)
     except AuthenticationFailed:

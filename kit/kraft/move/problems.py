@@ -1,6 +1,6 @@
 """Find problems in the state of a cluster for a step of a move to KRaft.
 
-Every ``…_problem`` is a sentence, or None when all is as it should be. What could not be read is a problem.
+Every ``…_problem`` is a sentence, or None when all is as it should be. An unread value is a problem.
 """
 
 from __future__ import annotations

@@ -71,7 +71,7 @@ def known_brokers(cluster: Cluster, reads: MoveReads) -> dict[int, str]:
     """Id → ``host:port``, as all bootstrap servers know them: one that began while no controller leads the cluster
     knows none.
 
-    Who can't be asked is left to the gate that holds them against ``/brokers/ids``.
+    A node that can't be asked is left to the gate that holds them against ``/brokers/ids``.
     """
     addresses: dict[int, str] = {}
     for address in cluster.profile.bootstrap_servers.split(","):

@@ -62,7 +62,7 @@ def writes_problem(cluster: Cluster) -> str | None:
 
 
 def _wanted(client: KazooClient, target: str) -> dict[str, int]:
-    """Rights by znode. Where one is missing, its nearest above has to let it be made."""
+    """Rights by znode. If one is missing, its nearest above has to let it be made."""
     mark = f"{CLUSTER_RUNS}/{escaped(target)}"
     own = {MIGRATION_ZNODE: READ, CONTROLLER: READ, EPOCH: READ | WRITE, CLUSTER_LOCKS: CREATE | DELETE, mark: WRITE}
     wanted = {"/": DELETE}

@@ -1,8 +1,8 @@
 """Brokers restarted in another mode, one at a time, forward or back.
 
 Before each order every broker serves, every ISR is full, and what the way needs holds. One that is down goes first:
-nothing but it may be missing then. The broker that holds ``/controller`` goes last. What the deployer says is not
-believed: an order counts once the broker runs in its new mode, is registered so, has caught up, and every ISR is full
+nothing but it may be missing then. The broker that holds ``/controller`` goes last. offramp does not trust the
+deployer: an order counts once the broker runs in its new mode, is registered so, has caught up, and every ISR is full
 again. A broker that changes without an order, or into a mode that no step wants, ends the roll at once.
 """
 

@@ -82,7 +82,7 @@ def fetch_metadata_znodes(client: KazooClient, is_secret: Callable[[str], bool],
 def with_max_state_epoch(client: KazooClient, control: MetadataControl) -> MetadataControl:
     """The same with the highest ``controller_epoch`` in the state of any partition; None: no state says one.
 
-    Of states that can't be read there may be a higher one: that is a problem of ``/brokers/topics``.
+    An unreadable state may have a higher one: that is a problem of ``/brokers/topics``.
 
     Raises:
         ConnectError: ZooKeeper stopped answering.

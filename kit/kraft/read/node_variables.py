@@ -1,7 +1,7 @@
 """Settings of nodes out of what containers get: variables of an image, of a Compose file, of an env file.
 
 Sources: ``KafkaDockerWrapper`` and ``configure`` of Kafka 3.9's image, read alike by Confluent's, and the scripts of
-Bitnami's. What such an image adds by other variables (users, key stores) is not in the settings.
+Bitnami's. Settings that such an image adds by other variables (users, key stores) are not in the settings.
 """
 
 from __future__ import annotations

@@ -165,7 +165,7 @@ def drift_timeline(states: IntoDataFrame, title: str = "Dual write over time") -
     """``tables.KRAFT_STATES`` of many observations → the phase, the records behind, the values that differ, the equal
     ones.
 
-    Where a number was not known, or there was no observation, there is a gap. Of more than ``MAX_POINTS`` observations
+    If a number was not known, or there was no observation, there is a gap. Of more than ``MAX_POINTS`` observations
     some share a point, which shows the worst of each number.
     """
     every = _polars(states).sort("at")

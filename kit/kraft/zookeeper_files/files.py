@@ -1,7 +1,8 @@
 """Files of a ZooKeeper server: which ones they are, and their bytes, uncompressed.
 
 A server keeps ``version-2/snapshot.<zxid>`` (since 3.6 maybe ``.gz`` or ``.snappy``) and ``version-2/log.<zxid>``, in
-its dataDir or dataLogDir. What a file is says its content, not its name: the admin server streams one without a name.
+its dataDir or dataLogDir. The content of a file shows what it is, not its name: the admin server streams one without a
+name.
 """
 
 from __future__ import annotations

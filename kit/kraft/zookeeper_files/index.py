@@ -1,6 +1,6 @@
 """Find the znodes of a snapshot: each begins where the one before ends, so none can be found by its number.
 
-Found in windows: wherever a path could begin, one is supposed; those stay that another one ends at. Where these lie end
+Found in windows: wherever a path could begin, one is supposed; those stay that another one ends at. If these lie end
 to end from a known beginning, they are the znodes, whatever else is in their data. Elsewhere it is read byte by
 byte.
 """

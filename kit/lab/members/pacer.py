@@ -1,8 +1,8 @@
 """Writes numbered records at a steady rate: ``python -P pacer.py <file>``.
 
 The file is JSON: ``name``, ``topics``, ``rate`` (records per second over all topics), ``record`` (file of
-acknowledged records) and ``settings`` (librdkafka's). A record's value is its number. What the brokers acknowledged
-is appended as JSON lines ``at_ms, producer, topic, partition, offset, number``. It imports nothing of ``kit``.
+acknowledged records) and ``settings`` (librdkafka's). A record's value is its number. Acknowledged records are
+appended as JSON lines ``at_ms, producer, topic, partition, offset, number``. It imports nothing of ``kit``.
 """
 
 from __future__ import annotations

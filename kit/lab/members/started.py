@@ -166,7 +166,7 @@ class LabMembers:
 
         ``flavour``: OZKCC, MEZKCC or KC; or ``classic`` or ``consumer``, the protocol of a member that is otherwise the
         same; empty: none is started. One that isn't known or has ended is not stopped: then one is only started. The
-        other members of its process stay. Those that are started aren't all alike, as in a real fleet: OZKCCs are of
+        other members of its process stay. Started members aren't all alike, as in a real fleet: OZKCCs are of
         every release in turn, every other KC is Java's console consumer.
 
         Raises:

@@ -59,7 +59,7 @@ class Ghosts:
     """``start`` puts them into ``/brokers/ids`` and registers them; a thread sends their heartbeats until ``stop``.
 
     ``controlling`` is the one that holds ``/controller``, as a broker in ZooKeeper mode does; None: no broker does.
-    What controllers send them goes to one listening socket, which takes connections and never answers.
+    Controllers' requests to them go to one listening socket, which takes connections and never answers.
     """
 
     def __init__(

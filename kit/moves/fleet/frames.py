@@ -30,7 +30,7 @@ def stages(rows: pl.DataFrame) -> pl.DataFrame:
 def groups(rows: pl.DataFrame) -> pl.DataFrame:
     """Return one row per group of a fleet: group_id, stage, toggle, n_members, ready (a word), not_ready_reason.
 
-    Those that are ready come first, then reason by reason.
+    Ready groups come first, then reason by reason.
     """
     ready = pl.when(pl.col("not_ready_reason").is_null()).then(pl.lit(ANSWERS[True])).otherwise(pl.lit(ANSWERS[False]))
     return rows.sort("not_ready_reason", "group_id", nulls_last=False).select(

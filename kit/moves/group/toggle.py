@@ -186,7 +186,7 @@ class Toggle:
     def was_left_by(self, written: ItemOutcome) -> bool:
         """Return whether a run wrote this, and no client has written since.
 
-        Of a write whose answer was lost only the version is known that it would have made.
+        If the answer of a write was lost, only the version is known that it would have made.
         """
         details = written.details if isinstance(written.details, Mapping) else {}
         if written.outcome == Outcome.CONFIRMED:

@@ -133,7 +133,7 @@ class KafkaLock:
         return None
 
     def release(self) -> None:
-        """Leave each lease's group. Where its coordinator does not answer, the lease ends with its session."""
+        """Leave each lease's group. If its coordinator does not answer, the lease ends with its session."""
         leases, self._leases = self._leases, {}
         with ExitStack() as stack:  # All of them, whatever ends the wait for one.
             for lease in leases.values():

@@ -1,10 +1,10 @@
 """Offsets of a group in Kafka, written by its only member: what was read is what is overwritten.
 
 A commit from outside (``kit.moves.offsets.kafka``) is accepted while the group has no member, whatever the offset is.
-Who assigns partitions manually and commits is no member either, so both may write at once. A member's commit has its
-generation: from the join to the departure the coordinator accepts no other commit without one
-(``ClassicGroup.validateOffsetCommit``). The member subscribes to every topic that the group has offsets of, because
-a group in use keeps old offsets of those topics alone, and assigns itself nothing.
+A client that assigns partitions manually and commits is no member either, so both may write at once. A member's commit
+has its generation: from the join to the departure the coordinator accepts no other commit without one
+(``ClassicGroup.validateOffsetCommit``). The member subscribes to every topic that the group has offsets of, because a
+group in use keeps old offsets of those topics alone, and assigns itself nothing.
 
 A broker delays the first member of a group (``group.initial.rebalance.delay.ms``, three seconds by default), and a
 connection waits meanwhile: several connections take a group each.

@@ -118,7 +118,7 @@ def chosen_store(cluster: Cluster, groups: Collection[str]) -> str:
 def fetch_stores(cluster: Cluster, accepts: Callable[[str], bool], only_stable: bool = True) -> Stores:
     """The accepted groups in both stores, ZooKeeper first: an old consumer that leaves commits there last.
 
-    ``only_stable``: a group for which a transaction that is still open has sent offsets has an error. What decides
+    ``only_stable``: a group for which a transaction that is still open has sent offsets has an error. A decision
     about a write needs that; a listing doesn't.
 
     The topics are read before the offsets. If a topic is created again in between, its offsets get the id of the topic

@@ -47,8 +47,8 @@ class GroupDeleter:
         self._kafka = KafkaWriter(cluster.broker_client, deadline_s)  # Remembers who coordinates what.
 
     def check(self, step: Step) -> Checked:
-        """Return whether the login may delete each group, and any group may go now. Those that may not are named;
-        ``act`` refuses each alone.
+        """Return whether the login may delete each group, and any group may go now. Groups that may not be deleted are
+        named; ``act`` refuses each alone.
         """
         groups = groups_of(step)
         known = fetch_kafka(self._cluster, groups.__contains__)

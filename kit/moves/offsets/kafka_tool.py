@@ -56,7 +56,7 @@ def by_duration(text: str) -> Reset:
 
 def load_tool_file(path: Path, groups: Sequence[str]) -> dict[Key, Stored]:
     """Return the offsets of a file of the tool's ``--export``: ``topic,partition,offset`` of the one group that is
-    named, or ``group,topic,partition,offset``, without a header. What kafkactl, AKHQ and kcat print is recognised too:
+    named, or ``group,topic,partition,offset``, without a header. Output of kafkactl, AKHQ and kcat is recognised too:
     ``kit.moves.offsets.other_tools``.
 
     Such a file names no cluster, so nothing shows whether its offsets are this cluster's.

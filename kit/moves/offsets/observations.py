@@ -83,7 +83,7 @@ def log_observations(logs: Mapping[Place, LogOffset], places: Iterable[Place]) -
 def observe_offsets(cluster: Cluster, observed: Mapping[str, Observation]) -> dict[str, Json]:
     """The observations of this module among ``observed``, read again, under the same names.
 
-    What can't be read any more has not changed: it is unknown.
+    An offset that can't be read any more has not changed: it is unknown.
 
     Raises:
         ConnectError, ReadError: the cluster, a group, an offset or a log could not be read, or a topic is hidden.

@@ -25,7 +25,7 @@ MOST_ASKED = 1_000_000
 def fetch_unstable(cluster: Cluster, kafka: KafkaWriter, group_ids: Collection[str]) -> dict[str, str]:
     """Groups for which an open transaction has sent an offset, or of which that can't be read, with the reason.
 
-    Where :func:`fetch_untold` has a reason, only partitions for which a group has an offset are known, by any read.
+    If :func:`fetch_untold` has a reason, only partitions for which a group has an offset are known, by any read.
 
     Raises:
         ConnectError, ReadError: the brokers did not answer, or refused.

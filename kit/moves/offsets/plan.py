@@ -123,7 +123,7 @@ def plan_copy(
 def plan_reset(cluster: Cluster, store: str, selection: Selection, reset: Reset, options: PlanOptions) -> Plan:
     """Set offsets in one store: to the earliest, the latest, an offset, a shift, a time, or a time before now.
 
-    Where the selection names groups and topics, all their partitions are set, with or without an offset; else only
+    If the selection names groups and topics, all their partitions are set, with or without an offset; else only
     partitions that have one. A partition without an offset can't be shifted: it is left out and listed.
 
     Raises:

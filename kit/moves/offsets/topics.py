@@ -1,7 +1,7 @@
 """Find the topic that a committed offset belongs to. Pure.
 
 A topic that was deleted and created again has its old name and another id (KIP-516, brokers >= 2.8). An offset of the
-old topic names another record in the new one, or none. Where an id is unknown, an offset outside the log proves that
+old topic names another record in the new one, or none. If an id is unknown, an offset outside the log proves that
 the offset belongs to another log; an offset within the log proves nothing.
 
 A leader epoch above the partition's present one belongs to another log too. Java's consumer waits for metadata of that

@@ -98,8 +98,8 @@ class Readings:
         return self._states[group_id] if self._is_dry else self._read(cluster, group_id)
 
     def observe(self, cluster: Cluster, plan: Plan) -> Mapping[str, Json]:
-        """Return the present values of what the plan observed; of offsets only those that the plan has. Of many groups:
-        each by its group id.
+        """Return the present values of what the plan observed; of offsets only those that the plan has. A plan of
+        many groups has each by its group id.
 
         Raises as ``read_protocol_states``.
         """

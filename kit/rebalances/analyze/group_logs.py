@@ -45,7 +45,8 @@ _ENDS = ("group_stabilized", "group_assigned", "group_empty", "group_failed", "t
 @dataclass(frozen=True)
 class FoldedLogs:
     """Events in order, the consumers and their rebalances; ``lives``: of brokers' lines, by their places; ``clocks``:
-    of all lines; ``table``: what all was made of."""
+    of all lines; ``table``: what all was made of.
+    """
 
     table: IntoDataFrame
     events: list[Event]
@@ -92,7 +93,7 @@ class GroupLogs:
     def times(self, number: int, rows: Iterable[MemberRebalance]) -> tuple[list[datetime], list[datetime], bool]:
         """Return when that generation began, and when it ended, and whether both are by all its lines.
 
-        Where its lines are of several clocks: by the brokers' clock, or by one of them.
+        If its lines are of several clocks: by the brokers' clock, or by one of them.
         """
         begins, ends = (
             [(self.clocks.of(event), at) for event in self.broker_events.get(number, [])

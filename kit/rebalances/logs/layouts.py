@@ -125,7 +125,7 @@ def time_in_front(line: pl.Expr) -> pl.Expr:
 
 
 def layout_of(record: pl.Expr, only: str | None) -> pl.Expr:
-    """The name of the first layout that fits; null: no layout fits. Where a layout is named, only that one is tried."""
+    """The name of the first layout that fits; null: no layout fits. If a layout is named, only that one is tried."""
     wanted = [layout for layout in LAYOUTS if only is None or layout.name == only]
     return pl.coalesce([pl.when(has(record, each.pattern)).then(pl.lit(each.name)) for each in wanted])
 
@@ -192,7 +192,7 @@ def check_zone(zone: str) -> None:
 
 def utc_of(local: pl.Expr, zone: str) -> pl.Expr:
     """Return :func:`utc_at` with one zone for all, which may be a name. A time that the clocks skip is read as a
-    time before the gap. Of a time that the clocks show twice, the first one is taken.
+    time before the gap. The first of a time that the clocks show twice is taken.
     """
     if re.fullmatch(ZONE, zone):
         return utc_at(local, pl.lit(zone))

@@ -25,8 +25,8 @@ _CHURN = ("group_id", "generation", "is_utc", "started_at", "ended_at", "moved",
 def rebalance_timeline(spans: IntoDataFrame, title: str = "Rebalances") -> Chart:
     """``analyze.member_spans`` or ``generation_spans`` → a line per member, a bar per phase, the generations marked.
 
-    What a member has is shown at the pointer. At most ``MAX_MEMBERS`` members are drawn, those that rebalanced
-    most, and of them the last ``MAX_SPANS`` phases.
+    The partitions of a member are shown at the pointer. At most ``MAX_MEMBERS`` members are drawn, those that
+    rebalanced most, and of them the last ``MAX_SPANS`` phases.
     """
     every = frame_of(spans)
     if every.is_empty():
@@ -129,7 +129,8 @@ def _time(column: str, drawn: pl.DataFrame) -> alt.X:
 
 def _generation_marks(drawn: pl.DataFrame) -> pl.DataFrame:
     """Each group's generations, each at the time when its first member held partitions; with its life, if the group had
-    several."""
+    several.
+    """
     held = drawn.filter(pl.col("phase").str.starts_with("holding") & pl.col("generation").is_not_null())
     marks = held.group_by("group_id", "life", "generation").agg(at=pl.col("began_at").min()).sort("at")
     number, has_lives = pl.col("generation").cast(pl.String), (pl.col("life") > 1).any().over("group_id")

@@ -32,8 +32,8 @@ def delete_groups(
 ) -> None:
     """Delete groups without members from Kafka, with all their offsets. Writes nothing to the cluster.
 
-    The plan keeps each offset with its metadata and leader epoch, and its undo commits them again. When it is carried
-    out, a group that has members again, or that has new commits since, is left alone and named.
+    The plan keeps each offset with its metadata and leader epoch, and its undo commits them again. At its execution, a
+    group that has members again, or that has new commits since, is left alone and named.
     """
     with planning.open() as operations:
         from kit.moves.offsets.delete_groups import DeleteGroupsRequest
