@@ -22,14 +22,14 @@
     │   ├── TargetBusy      20   another run works on the same group or cluster: wait for it, or stop it
     │   ├── LockLost        21   the run lost its lock and stopped: see which run has it, then resume or undo
     │   ├── Stopped         22   the run was asked to stop, and did: resume it or undo it
-    │   └── IllegalMove     23   a run in this state can't do that; the message says what it can do
+    │   └── IllegalMove     23   a run in this state can't do that; the message reports what it can do
     ├── EvidenceError       24   a run's evidence can't be written or read, or was edited
     ├── HandOverError       25   `offramp consume` can't hand records over, or note them: they are not committed
     │   ├── OutputClosed    26   the reader of its output closed the output too early
     │   └── ChildEnded      27   the program that gets the records ended badly; the message has its exit code
     └── StoresDiffer        28   ZooKeeper and KRaft were read, and values have diverged: the answer was printed
 
-The numbers are the exit codes of the command line. Messages say which cluster, group or topic-partition, what was
+The numbers are the exit codes of the command line. Messages report which cluster, group or topic-partition, what was
 expected, what was found and what to do; they never hold a secret.
 """
 

@@ -1,4 +1,4 @@
-"""``offramp groups | lag | ownership | readiness | snapshot``: what the cluster says, read once."""
+"""``offramp groups | lag | ownership | readiness | snapshot``: what the cluster reports, read once."""
 
 from __future__ import annotations
 
@@ -256,7 +256,7 @@ def _knows_zookeeper(snapshot: Snapshot[pl.DataFrame]) -> bool:
 
 @contextmanager
 def _snapshot(chosen: ChosenGroups) -> Iterator[Snapshot[pl.DataFrame]]:
-    """One snapshot to print from; afterwards says what the login can't see, and what could not be read."""
+    """One snapshot to print from; afterwards reports what the login can't see, and what could not be read."""
     from kit.groups.snapshot import verify_read
 
     with refusals():

@@ -114,7 +114,7 @@ def _deadest_first(rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def _in_words(rows: pl.DataFrame) -> pl.DataFrame:
-    """For people: ages instead of times; the evidence says the rest."""
+    """For people: ages instead of times; the evidence reports the rest."""
     import polars as pl
 
     ages = [None if age is None else f"{duration(age)} ago" for age in rows["commit_age_ms"]]

@@ -27,7 +27,7 @@ _ESCAPED = re.compile(r"\\.", re.DOTALL)
 class Registration:
     """A member's registration: ``streams`` by topic (static) or by one regular expression (wildcards).
 
-    ``problem`` says why other members can't use it; the other fields then hold the part that could be parsed.
+    ``problem`` gives the reason other members can't use it; the other fields then hold the part that could be parsed.
     """
 
     pattern: str | None

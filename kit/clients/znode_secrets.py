@@ -51,7 +51,7 @@ _OF_KAFKA = (
 """Kafka's znodes, whole, below its chroot (``kafka.zk.ZkData`` of 3.9.1). A resource's name may hold slashes."""
 _AT_THE_CHROOT = rf"\A/(?:{'|'.join(_OF_KAFKA)})\z"
 _AT_ANY_CHROOT = rf"\A(?:/[^/]+)*/(?:{'|'.join(_OF_KAFKA)})\z"
-"""ZooKeeper's files don't say where a chroot begins."""
+"""ZooKeeper's files don't report where a chroot begins."""
 _USER, _BROKER = re.compile(r"(?:^|/)config/users/"), re.compile(r"(?:^|/)config/brokers/")
 _PART = re.compile(r"(salt|stored_key|server_key)=([^,]*)")
 

@@ -23,7 +23,7 @@ READ, WRITE, CREATE, DELETE = 1, 2, 4, 8
 Identity = tuple[str, str]
 """Scheme and id, as an access list names them."""
 Acls: TypeAlias = Mapping[str, Sequence[ACL] | str]
-"""Access lists by path; a text says why a list can't be read."""
+"""Access lists by path; a text gives the reason a list can't be read."""
 _WHO_AM_I = 107
 _IN_FLIGHT = 200
 _INT = struct.Struct(">i")
@@ -50,7 +50,7 @@ class _WhoAmI:
 
 
 def fetch_identities(client: KazooClient, sasl_username: str | None = None) -> set[Identity]:
-    """Return whom the server takes this session for; ``sasl_username`` counts where a server is too old to say.
+    """Return whom the server takes this session for; ``sasl_username`` counts where a server is too old to report.
 
     Raises:
         ConnectError: ZooKeeper stopped answering.

@@ -15,7 +15,7 @@ from kit.errors import OfframpError
 
 
 def show(run: Callable[[Callable[[str], None]], None]) -> None:
-    """Run a demo, which is handed what says a line with its time; errors end it with their exit code."""
+    """Run a demo, which is handed what reports a line with its time; errors end it with their exit code."""
     began = time.monotonic()
 
     def say(text: str) -> None:

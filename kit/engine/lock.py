@@ -299,7 +299,7 @@ class ZookeeperLock:
         return self._client.exists_async(path).get(timeout=ANSWER_S)
 
     def _holder(self, path: str) -> str:
-        """Return who has it, as far as the znode says so: any client may have written there."""
+        """Return who has it, as far as the znode reports it: any client may have written there."""
         try:
             data = self._client.get_async(path).get(timeout=ANSWER_S)[0] or b""
         except self._silences as error:
@@ -360,7 +360,7 @@ def _holder_of(run_id: str) -> dict[str, str]:
 
 
 def _is_at_rest(data: bytes | None) -> bool:
-    """A mark that says nothing of it, as of an older version or of another operator or tool, says no."""
+    """A mark that reports nothing of it, as of an older version or of another operator or tool, reports no."""
     try:
         return json.loads(data or b"")[_AT_REST] is True
     except (ValueError, KeyError, TypeError, RecursionError):

@@ -25,7 +25,8 @@ _NAMED = 10
 
 @dataclass(frozen=True, slots=True)
 class PlanRow:
-    """One plan in a list of them; ``error`` says what of it can't be read. ``state``: of its newest run, if begun."""
+    """One plan in a list of them; ``error`` reports what of it can't be read. ``state``: of its newest run, if
+    begun."""
 
     plan: str
     kind: str | None = None
@@ -143,7 +144,7 @@ def _row(path: Path, runs: dict[str | None, RunRow]) -> PlanRow:
 
 
 def _approved(path: Path) -> tuple[str | None, str | None, str | None]:
-    """By whom, until when at the latest, or why that can't be said."""
+    """By whom, until when at the latest, or why that can't be reported."""
     try:
         approvals = load_approvals(path)
     except ApprovalError as error:

@@ -85,7 +85,7 @@ def hidden_topics(cluster: Cluster) -> list[str]:
     """A line for ``say`` on topics that the login may not describe, or none.
 
     Such topics are no error of a read: a login may be meant to see a part. That it is not known whether there are any
-    is not said, for it is so for every login without DESCRIBE on the cluster.
+    is not reported, for it is so for every login without DESCRIBE on the cluster.
 
     Raises:
         ConnectError, ReadError: the brokers did not answer, or refused.

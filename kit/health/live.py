@@ -135,7 +135,7 @@ class GroupTrends:
 
         ``growing``: each lag of the newer half of the observations is above each of the older half, ``closing``:
         below. A busy group that keeps up goes to and fro instead: it is ``steady``. Before ``FEWEST`` polls neither
-        is said.
+        is reported.
 
         Columns: group_id, store, lag, trend (one of ``RISKS``; ``beyond the end``: a commit is; ``standing``: nothing
         was committed), lag_per_s, read_per_s, written_per_s (in records; null after one observation), lags (of each
@@ -176,7 +176,7 @@ class GroupTrends:
 
 
 def rates_of(oldest: pl.DataFrame, before: pl.DataFrame, now: pl.DataFrame) -> pl.LazyFrame:
-    """Records per second of each partition of ``now``: what ``kit.analyze.lag_velocity`` says of these three
+    """Records per second of each partition of ``now``: what ``kit.analyze.lag_velocity`` reports of these three
     observations.
 
     That takes seconds for 200,000 partitions, since it takes any number of observations; this takes two joins, by one

@@ -147,7 +147,7 @@ class Store:
         """Write down of which schema version the history is, unless that is known.
 
         Each writer writes a file of its own: of two that write the same one, each would delete what the other is at.
-        One that was cut off leaves a folder without a file, which says nothing.
+        One that was cut off leaves a folder without a file, which reports nothing.
         """
         if self._versions():
             return

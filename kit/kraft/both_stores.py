@@ -71,7 +71,7 @@ class MetadataDiff:
 def kraft_diff(cluster: Cluster, settle_s: float = SETTLE_S) -> MetadataDiff:
     """Compare both stores while dual write continues; read again while something is in flight.
 
-    A value is diverged only if a second read, behind a checkpoint that has passed the whole first read, says so too.
+    A value is diverged only if a second read, behind a checkpoint that has passed the whole first read, reports it too.
     That rests on Kafka's order: ``/migration`` moves to an offset only after the writes of all changes up to it
     (read in ZooKeeper's own log, see docs/kraft.md); a write that failed is not repeated.
 

@@ -301,7 +301,7 @@ def _one_per_node(files: Iterable[NodeSettings]) -> list[NodeSettings]:
 
 
 def _to_do(text: str, name: str) -> str:
-    """Comments that say what is wrong with a ready-made file."""
+    """Comments that report what is wrong with a ready-made file."""
     wrong = [f"before a start, {each.check_id}: {each.sentence} {each.remedy}" for each in lint_text(text, name)]
     return "".join(f"# {visible(each)}\n" for each in wrong)
 
@@ -328,7 +328,7 @@ def _brokers(nodes: Iterable[NodeFact]) -> list[tuple[str, int]]:
 def _described(cluster: Cluster, nodes: Iterable[NodeFact]) -> tuple[list[NodeSettings], dict[str, str]]:
     """Settings that nodes reported, and why other nodes did not, by ``node <id>``.
 
-    A controller that does not lead does not say its id: the voters of those that were asked first have it.
+    A controller that does not lead does not report its id: the voters of those that were asked first have it.
     """
     reported, unread = list[NodeSettings](), dict[str, str]()
     for node in sorted(nodes, key=lambda each: each.node_id is None):

@@ -159,7 +159,7 @@ class RehearsalServers:
         return next(filter(None, (stuck_in(self._log(controller)) for controller in self.controllers)), None)
 
     def waiting_for(self) -> str:
-        """The last line in which a controller says what it waits for; empty: none says so."""
+        """The last line in which a controller reports what it waits for; empty: none reports it."""
         reasons = [line for each in self.controllers for line in _WAITING.findall(self._log(each))]
         return reasons[-1].strip() if reasons else ""
 
@@ -247,7 +247,7 @@ def stuck_in(log: str) -> Abort | None:
 
 
 def cause(log: str) -> Abort:
-    """The innermost exception of the abort, behind what the controller says it was reading.
+    """The innermost exception of the abort, behind what the controller reports it was reading.
 
     The fatal fault itself has no cause; the line before it has (3.9.1).
     """

@@ -43,7 +43,7 @@ class SettingsFolder:
 
 @dataclass(frozen=True)
 class LintedFiles:
-    """``rows``: what is wrong with the files, or not known; of a file without a finding a row that says so."""
+    """``rows``: what is wrong with the files, or not known; of a file without a finding a row that reports it."""
 
     rows: Sequence[Condition]
 

@@ -117,7 +117,7 @@ class KraftStatus:
 
     @property
     def is_anything_read(self) -> bool:
-        """Return whether ZooKeeper, a node, or the metadata log said anything."""
+        """Return whether ZooKeeper, a node, or the metadata log reported anything."""
         return self.read.control is not None or self.read.has_log or any(each.mode for each in self.read.nodes)
 
     def verify(self) -> None:

@@ -38,7 +38,8 @@ OPEN = ("diverged", "in_flight", "unknown")
 
 @dataclass(frozen=True)
 class KraftObservation:
-    """One observation. ``diff`` is None outside of dual write, and where ``error`` says why it could not be made."""
+    """One observation. ``diff`` is None outside of dual write, and where ``error`` gives the reason it could not be
+    made."""
 
     status: KraftStatus
     diff: MetadataDiff | None = None

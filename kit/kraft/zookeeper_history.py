@@ -46,7 +46,7 @@ class ZooKeeperFiles:
     transaction ``zxid``, written at ``as_of`` (None: not known), the changes from the first to the last in the logs.
 
     ``files`` (``tables.ZOOKEEPER_FILES``) accounts for every file that was read; ``sessions`` and ``acls`` are those of
-    the snapshot that the znodes begin with; ``notes`` say what these files can't determine.
+    the snapshot that the znodes begin with; ``notes`` report what these files can't determine.
     """
 
     top: str
@@ -275,7 +275,7 @@ def _log_tables(file: ZooKeeperFile) -> Iterator[pa.Table]:
 
 
 def _bytes(file: ZooKeeperFile) -> bytes:
-    """None of a file that can't be read: the account says so."""
+    """None of a file that can't be read: the account reports it."""
     try:
         return file.read()[0]
     except ReadError:

@@ -25,7 +25,8 @@ ANSWER_SECONDS = 120.0
 class Control:
     """Serves one lab; ``replace`` is called with group, member and flavour, ``move`` with role, id, action and mode.
 
-    Both say what they did. Each caller is served at once; orders for one node, or for one group, one after the other.
+    Both report what they did. Each caller is served at once; orders for one node, or for one group, one after the
+    other.
     """
 
     def __init__(

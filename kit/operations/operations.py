@@ -86,7 +86,7 @@ class Operations:
         """Keep a plan under ``runs/plans``.
 
         Raises:
-            PlanError: it says something else than what it would do, or no run of it could have a lock.
+            PlanError: it reports something else than what it would do, or no run of it could have a lock.
             EvidenceError: it can't be written.
         """
         refuse_altered(plan)
@@ -105,7 +105,7 @@ class Operations:
         Raises:
             InputError: fewer characters.
             NotFound: there is none, or several begin so.
-            PlanError: it was edited, can't be read, or says something else than what it would do.
+            PlanError: it was edited, can't be read, or reports something else than what it would do.
         """
         plan = load_plan(Path(named)) if named.endswith(".json") else self._stored_plan(named)
         refuse_altered(plan)

@@ -10,7 +10,7 @@ import altair as alt
 def of_counts(**options: Any) -> alt.Axis:
     """Return the axis of whole numbers; ``options`` are Vega's.
 
-    If the largest count is 1 or 2, Vega puts a tick at each half, whatever ``tickMinStep`` says, and a format of
+    If the largest count is 1 or 2, Vega puts a tick at each half, whatever ``tickMinStep`` reports, and a format of
     whole numbers draws 0, 1, 1.
     """
     whole = alt.condition("datum.value % 1 === 0", alt.value(1), alt.value(0))

@@ -81,7 +81,7 @@ def svg(chart: Chart) -> str:
 def with_own_ids(text: str) -> str:
     """Vega numbers its ids by the process: here they are numbered by the chart and carry its digest.
 
-    In tags alone: what is drawn as text may say anything.
+    In tags alone: what is drawn as text may report anything.
     """
     numbers: dict[str, int] = {}
 

@@ -25,9 +25,9 @@ from kit.presentation.notebook_files import notebooks
 from kit.presentation.page import render_html
 
 OUTCOME = "application/vnd.offramp.outcome+json"
-"""The MIME type under which a notebook's last cell says what came of it."""
+"""The MIME type under which a notebook's last cell reports what came of it."""
 _ABOUT_ZOOKEEPER = "zookeeper"
-"""The tag of cells that say nothing about a cluster without ZooKeeper."""
+"""The tag of cells that report nothing about a cluster without ZooKeeper."""
 _FILES = ("groups.ipynb", "groups.html")
 _STAMP = "%Y%m%dT%H%M%SZ"
 _LONGEST = timedelta(hours=12)

@@ -1,8 +1,8 @@
 """Load what members delivered and producers wrote, from their files of JSON lines to polars or Spark frames.
 
 Files may still be written to. A line that holds no record is never dropped silently: it is a row of ``unread_lines``
-with the reason, and :func:`verify_loaded` says how many there are. ``unfinished``: the line has no end, because it is
-being written or its writer was killed over it; ``malformed``: anything else.
+with the reason, and :func:`verify_loaded` reports how many there are. ``unfinished``: the line has no end, because it
+is being written or its writer was killed over it; ``malformed``: anything else.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _QUOTED = 200
 _BROKEN = "broken_line"
 _FILE_NAME = "_metadata.file_name"
 _TORN = r"\}\s*\{"
-"""A line may hold one record and the beginning of another, or all of it: Spark takes the first and says nothing."""
+"""A line may hold one record and the beginning of another, or all of it: Spark takes the first and reports nothing."""
 _SPARK = {"int32": "int", "int64": "bigint", "string": "string"}
 
 Frame = TypeVar("Frame")

@@ -32,7 +32,7 @@ class Proof:
     unowned_consumption: pl.DataFrame | None = None
 
     def describe(self) -> str:
-        """The sentences, one per line: what a failed check should say."""
+        """The sentences, one per line: what a failed check should report."""
         return "\n".join(self.sentences["sentence"].sort())
 
     told = describe  # its name before 1.0

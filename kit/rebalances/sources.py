@@ -138,7 +138,7 @@ def read_rebalances(
         zone, layout: see ``kit.rebalances.logs.read_client_logs``.
 
     Raises:
-        InputError: neither logs nor a profile; times to choose by, and logs that don't say their zone; or as of
+        InputError: neither logs nor a profile; times to choose by, and logs that don't report their zone; or as of
             ``read_client_logs`` and ``read_offsets_topic``.
         NotFound: no such file; or neither source knows the group.
         ReadError: Spark gave fewer events than the account of the files has; or as of those two.

@@ -1,7 +1,8 @@
 """Conditions: what must hold, evaluated. One class for rules of plans, gates, preflight checks, linters and alarms.
 
-A ``Rule`` says what must hold, how bad it is if it does not, and who may override it. A ``Condition`` is the answer of
-one rule about one subject. An unknown condition is never met. Each subject registers its rules in its ``subject.py``.
+A ``Rule`` reports what must hold, how bad it is if it does not, and who may override it. A ``Condition`` is the answer
+of one rule about one subject. An unknown condition is never met. Each subject registers its rules in its
+``subject.py``.
 """
 
 from __future__ import annotations
@@ -25,8 +26,8 @@ class Condition:
 
     ``check_id``: the rule's name. ``severity``: one of ``SEVERITIES``. ``phase``: what it must hold before, of a
     preflight. ``subject``: a node, znode, group, …; empty if the plan is the subject. ``is_met`` None: unknown, and
-    ``sentence`` says why. ``remedy``: what to do; empty if it is met. ``source``: how the answer is known. ``holds``:
-    the rule as a sentence. ``overridden_by``: one of ``OVERRIDERS``.
+    ``sentence`` gives the reason. ``remedy``: what to do; empty if it is met. ``source``: how the answer is known.
+    ``holds``: the rule as a sentence. ``overridden_by``: one of ``OVERRIDERS``.
     """
 
     check_id: str

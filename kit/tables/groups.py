@@ -1,7 +1,7 @@
 """Frozen rows: what one read of a cluster found, one class per table.
 
 A class is the single declaration of its table: ``kit.tables.schema`` derives the Arrow and the Spark schema from the
-annotations. ``| None`` means nullable: unknown is ``None``, never 0 or -1. ``source`` and ``store`` say who said so:
+annotations. ``| None`` means nullable: unknown is ``None``, never 0 or -1. ``source`` and ``store`` name its origin:
 ``"zookeeper"`` or ``"kafka"``. A row that could not be read has its key columns and an ``error`` saying why.
 """
 
@@ -73,10 +73,10 @@ class Group:
 class Member:
     """One member: of ``/consumers/<group>/ids`` (member_id = consumer id) or of the Kafka group.
 
-    ``in_migration_ids`` says that a ZooKeeper member is migration-enabled (KIP-125). ``session_id`` is the
+    ``in_migration_ids`` reports that a ZooKeeper member is migration-enabled (KIP-125). ``session_id`` is the
     ZooKeeper session that holds the registration; ``registered_at`` the znode's creation time.
 
-    ``is_embedded`` says of a Kafka member that its subscription has the mark of a MEZKCC's consumer (EKC). It is null
+    ``is_embedded``: the subscription of a Kafka member has the mark of a MEZKCC's consumer (EKC). It is null
     where the coordinator reported no subscription, as while the group rebalances, and in older histories.
 
     ``member_type`` is the protocol by which the member of a consumer group joined, ``classic`` or ``consumer``
@@ -218,7 +218,7 @@ class RecordTime:
     """The time at which the record at an offset was appended (epoch ms): the best guess, and the earliest and latest it
     can be.
 
-    All three are the record's own timestamp where that is known. Producers set it unless the topic says otherwise.
+    All three are the record's own timestamp where that is known. Producers set it unless the topic reports otherwise.
     All null without an error: nothing is there to read, only what transactions left. ``is_quiet``: nothing was appended
     to the log shortly before the observation; null: not known.
     """

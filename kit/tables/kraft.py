@@ -43,7 +43,7 @@ class MetadataControl:
     ``controller_id``, ``kraft_controller_epoch`` (None: a ZooKeeper controller's) and ``is_controller_persistent``:
     of ``/controller``, which is ephemeral unless KRaft holds it. ``controller_epoch``: of its own znode.
     ``has_migration``: there is a ``/migration``; ``migrating_controller_id``, ``checkpoint`` and ``checkpoint_epoch``
-    are what it says (None: nothing was copied yet), ``checkpoint_at`` is when it was written last. ``brokers``: ids in
+    are its content (None: nothing was copied yet), ``checkpoint_at`` is when it was written last. ``brokers``: ids in
     ``/brokers/ids``, which brokers in KRaft mode leave. ``max_state_epoch``: the highest ``controller_epoch`` of any
     partition's state that could be read. ``pending_deletions``: topics in ``/admin/delete_topics``;
     ``n_reassignments``: znodes of running reassignments and elections; ``n_notifications``: of ISR and log-dir changes
@@ -179,7 +179,7 @@ class KraftState:
 
 @dataclass(frozen=True, slots=True)
 class KraftNode:
-    """One node on the way, from all that is said of it.
+    """One node on the way, from all that is reported of it.
 
     ``stands_at``: the phase in which a node runs like this, or unknown (``error``). ``in_zookeeper``: a broker in
     ``/brokers/ids``; ``registered_as``: by the metadata log, as ``ZooKeeper mode, fenced``. ``mode``, ``has_flag``: as
@@ -200,7 +200,7 @@ class KraftNode:
 
 @dataclass(frozen=True, slots=True)
 class KraftFact:
-    """One fact behind a state: what was said, by whom, and when it was read."""
+    """One fact behind a state: what was reported, by whom, and when it was read."""
 
     fact: str
     value: str | None
@@ -216,7 +216,7 @@ class MetadataDifference:
     ``kind``, ``entity``, ``item``: as in ``MetadataItem``, and kind ``partition`` (topic; partition's number; its
     assignment, ISR, leader and epoch as text). ``verdict``: equal; expected (by ``rule``); in_flight: changed behind
     the checkpoint; diverged: ``cause``, where it is known; unknown: one side could not be read (``error``).
-    ``rule`` of an equal row says that only a part could be compared.
+    ``rule`` of an equal row reports that only a part could be compared.
     """
 
     kind: str

@@ -41,7 +41,7 @@ class PreflightZnodes:
 class NodeSettingChange:
     """One line that changes in a node's settings when it continues to a mode. ``file``: the ready-made one.
 
-    ``action``: set, remove, or manually: then ``value`` says in words what can't be known from outside.
+    ``action``: set, remove, or manually: then ``value`` reports in words what can't be known from outside.
     """
 
     file: str

@@ -13,7 +13,7 @@ from kit.tables.column_types import Int32
 
 @dataclass(frozen=True, slots=True)
 class LogEvent:
-    """One event about coordination, as a log line shows it; what the line doesn't say is None.
+    """One event about coordination, as a log line shows it; what the line doesn't report is None.
 
     ``line`` counts from 1 (``record`` within it: pasted logs hold several); ``origin`` is the container, host or file
     that is before the line; ``layout`` is None where the line has none that is known. ``observed_at`` is None where
@@ -95,7 +95,7 @@ class MemberRebalance:
 
     ``is_epoch``: it is a member of KIP-848's protocol, and ``generation`` the member's epoch. ``life``: as of
     ``Rebalance``. ``consumer`` distinguishes consumers that print the same client id. Times are as the log has them;
-    ``is_utc`` says whether they are UTC or of an unknown zone. ``discover_ms``: coordinator asked for → found;
+    ``is_utc`` reports whether they are UTC or of an unknown zone. ``discover_ms``: coordinator asked for → found;
     ``join_ms``: joining →
     joined; ``sync_ms``: joined → synced; ``assign_ms``: synced → assigned; ``offsets_ms``: assigned → last position
     known; ``unassigned_ms``: partitions revoked → assigned. ``owned`` is all it has afterwards; ``fetched``: whose
@@ -149,7 +149,7 @@ class MemberRebalance:
 @dataclass(frozen=True, slots=True)
 class Rebalance:
     """One generation of one group, of all logs together. ``members`` are those seen, by member id, else by consumer;
-    None: no member is named. ``n_members``: how many it has, where a leader, a coordinator or the topic says so.
+    None: no member is named. ``n_members``: how many it has, where a leader, a coordinator or the topic reports it.
 
     ``life``: the group's life that the generation is of, from 1; another begins where the group was deleted, expired or
     lost, and its numbers begin again. ``is_epoch``: the group has KIP-848's protocol, and ``generation`` is its epoch.

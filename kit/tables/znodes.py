@@ -1,4 +1,4 @@
-"""Frozen rows about znodes: what they hold, what was done to them, and ZooKeeper's own files that say so.
+"""Frozen rows about znodes: what they hold, what was done to them, and ZooKeeper's own files that report it.
 
 As ``kit.tables.groups``: a class is the single declaration of its table.
 """
@@ -38,7 +38,7 @@ class ZnodeChange:
     """One operation of a transaction, or one place of a log that can't be read (``error``).
 
     ``operation``: create, create_container, create_ttl, delete, delete_container, set_data, reconfig, set_acl, check,
-    create_session, close_session (one row for each znode that went with the session, where the log says which),
+    create_session, close_session (one row for each znode that went with the session, where the log reports which),
     failed. ``session_id`` asked for it, as its ``cxid``-th request; ``written_at`` is the leader's clock. ``part``
     counts the operations of one multi-transaction, from 0; None: it was none. ``version``: what the data's became;
     of set_acl the ACL's, of check the one expected. ``ephemeral_owner``: of a znode that was made to go with its

@@ -168,7 +168,7 @@ def _where(rows: pl.DataFrame, condition: str) -> pl.DataFrame:
 
 
 def _is_of_each_row(asked: pl.Expr, schema: pl.Schema) -> bool:
-    """Return whether no part examines other rows; polars would give what such a part says to each row."""
+    """Return whether no part examines other rows; polars would give what such a part reports to each row."""
     from polars.exceptions import ColumnNotFoundError
 
     parts = [asked]

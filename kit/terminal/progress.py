@@ -14,7 +14,7 @@ _PATIENCE_S, _EVERY_S = 2.0, 1.0
 
 
 class _Line:
-    """The terminal's last line, while it says what continues. A signal handler may print in the midst of a write."""
+    """The terminal's last line, while it reports what continues. A signal handler may print in the midst of a write."""
 
     def __init__(self) -> None:
         self._lock = threading.RLock()

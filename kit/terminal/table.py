@@ -35,7 +35,7 @@ def table_lines(
     Args:
         columns: name → whether it holds numbers.
         rows: every value as its text, of one line.
-        spare: columns that go after those that say nothing, in this order; then from the right, at last ``KEYS``.
+        spare: columns that go after those that report nothing, in this order; then from the right, at last ``KEYS``.
     """
     names = list(columns)
     heads = [visible(name) for name in names]

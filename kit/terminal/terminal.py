@@ -70,7 +70,7 @@ def print_table(
     notes: Sequence[str] = (),
     may_page: bool = True,
 ) -> None:
-    """Rows for people, as texts, under the names of their columns; these say whether they hold numbers.
+    """Rows for people, as texts, under the names of their columns; these report whether they hold numbers.
 
     By a pager where it is longer than the terminal and that may be. ``spare``: see ``kit.terminal.table``; ``notes``
     are printed below.

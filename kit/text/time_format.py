@@ -1,4 +1,4 @@
-"""Times in words. A log that doesn't say its zone has times as it printed them: they must not pass for UTC."""
+"""Times in words. A log that doesn't report its zone has times as it printed them: they must not pass for UTC."""
 
 from __future__ import annotations
 

@@ -148,7 +148,7 @@ class FleetToggle(WholeClusterProcedure):
             IllegalMove: another action is running.
         """
         self._refuse_busy()
-        # A group that fails in a rollback must not move the others into Kafka coordination again.
+        # A group that fails in a rollback must not move the rest into Kafka coordination again.
         all_groups = {"pattern": EVERY_GROUP, "groups": "", "min_stable_s": 0.0, "overrides": ""}
         self.set_request(ZOOKEEPER, wave=0, on_failure=STOP, **all_groups)
         self.make_plan()

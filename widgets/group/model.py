@@ -217,7 +217,7 @@ class GroupMigration(Procedure):
 
 
 def judged(looks: Sequence[GroupState], to_stage: str, limits: Limits) -> tuple[Condition, ...]:
-    """The rules by the first and the last reading; one reading alone says nothing about growth."""
+    """The rules by the first and the last reading; one reading alone reports nothing about growth."""
     evaluated = findings(looks[0], looks[-1], to_stage, limits)
     return tuple(evaluated) if len(looks) > 1 else after_one_reading(evaluated)
 

@@ -179,7 +179,7 @@ class ProtocolMove(ProtocolProcedure):
         self._judge()
 
     def _judge(self) -> None:
-        """Evaluate the rules by the first and the last reading; one reading alone says nothing about growth."""
+        """Evaluate the rules by the first and the last reading; one reading alone reports nothing about growth."""
         if not self._looks:
             return
         found = findings_of_members(self._looks[0], self._looks[-1], Limits(canary=self.planned_canary))

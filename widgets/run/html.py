@@ -62,7 +62,7 @@ def flavours() -> str:
 
 
 def members(state: GroupState, has_toggle: bool = True) -> str:
-    """The members: flavour, host, partitions as a bar and in words, lag; what the toggle says if there can be one."""
+    """The members: flavour, host, partitions as a bar and in words, lag; the toggle's content if there can be one."""
     n_all = len(state.partitions)
     rows = [
         (

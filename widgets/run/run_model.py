@@ -52,7 +52,7 @@ def showing(method: Callable[P, R]) -> Callable[P, R]:
 
 
 class RunModel(t.HasTraits):
-    """``concerns`` says which plans and runs are this model's; ``about`` names their subject."""
+    """``concerns`` reports which plans and runs are this model's; ``about`` names their subject."""
 
     busy = t.Unicode(help="The action that is running; empty: none.")
     error = t.Unicode(help="Why the last action failed.")
@@ -149,7 +149,7 @@ class RunModel(t.HasTraits):
                 later.start()
 
     def _show_pending(self) -> None:
-        """Also of a run that has nothing more to say for minutes, while a node restarts."""
+        """Also of a run that has nothing more to report for minutes, while a node restarts."""
         with self._at_record:
             events, self._pending = self._pending, ()
             record: RunRecord | None = self.record

@@ -139,7 +139,7 @@ class Wizard(ipw.VBox):
     def html(self, render: Callable[[Any], str], *names: str) -> ipw.HTML:
         """Rendered again when one of the traits ``names`` changes; sent to the browser only when the text changes.
 
-        A part that can't be drawn says so in its place: a trait changes in the midst of a run, which must continue.
+        A part that can't be drawn reports it in its place: a trait changes in the midst of a run, which must continue.
         """
         widget = ipw.HTML()
 

@@ -11,7 +11,7 @@ from kit.errors import IllegalMove
 class Worker:
     """``on_busy`` gets the name of the work, and an empty text when the work has ended; ``on_failure`` gets its error.
 
-    The thread is a daemon: a kernel that ends does not wait for it. The run's journal says how far the run came.
+    The thread is a daemon: a kernel that ends does not wait for it. The run's journal reports how far the run came.
     """
 
     def __init__(self, on_busy: Callable[[str], None], on_failure: Callable[[BaseException], None]) -> None:

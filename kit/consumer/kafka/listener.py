@@ -115,7 +115,7 @@ def adapt(listener: object) -> RebalanceListener:
     """Turn a listener of any of the three kinds into one with two-argument methods.
 
     Raises:
-        InputError: a callback is missing, or takes another number of arguments than its interface says.
+        InputError: a callback is missing, or takes another number of arguments than its interface requires.
     """
     if isinstance(listener, type):
         raise InputError(f"{listener.__name__} is a class; pass an instance of it as the rebalance listener")

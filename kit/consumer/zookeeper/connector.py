@@ -334,7 +334,7 @@ class ZookeeperConsumer:
         return self._embedded_consumer.commit(wanted, seconds)
 
     def _out_of_range(self, pair: TopicAndPartition, reason: str) -> int:
-        """The offset is outside of the log: continue where ``auto.offset.reset`` says."""
+        """The offset is outside of the log: continue at the offset of ``auto.offset.reset``."""
         assert self._brokers is not None
         reset = self.config["auto.offset.reset"]
         offsets = self._brokers.log_offsets([pair], reset, COMMIT_SECONDS)

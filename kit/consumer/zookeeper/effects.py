@@ -1,4 +1,4 @@
-"""The effects of a member's protocol. Each says what to do and, after an arrow, which answer comes back.
+"""The effects of a member's protocol. Each reports what to do and, after an arrow, which answer comes back.
 
 ``coordination`` yields effects; ``driver`` executes them on real servers.
 """

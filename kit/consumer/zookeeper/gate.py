@@ -41,7 +41,7 @@ class GatedStream(Protocol):
 class Gate:
     """Starts and stops partitions on the streams of one member. Any thread may call any method.
 
-    ``lease`` says until when records may be delivered; ``uncommitted`` has the offsets of what was stopped.
+    ``lease`` reports until when records may be delivered; ``uncommitted`` has the offsets of what was stopped.
     """
 
     def __init__(self, clock: Clock = seconds_since_boot) -> None:
@@ -74,7 +74,7 @@ class Gate:
             self.uncommitted.clear()
 
     def extend(self, session: int, until: float) -> None:
-        """``session`` is certain until then; the proof of an earlier session says nothing."""
+        """``session`` is certain until then; the proof of an earlier session reports nothing."""
         with self._lock:
             if session == self._session:
                 self.lease.extend_session(until)

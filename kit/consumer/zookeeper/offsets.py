@@ -79,8 +79,8 @@ class OffsetStore(Protocol):
 class ZookeeperOffsets:
     """``/consumers/<group>/offsets``, written in transactions that only this member's session can execute.
 
-    An offset is never lowered, unless :meth:`allow_lower` says so. It is compared with the offset that ZooKeeper holds.
-    So an offset that came from Kafka is written here even if the partition then is stalled.
+    An offset is never lowered, unless :meth:`allow_lower` reports it. It is compared with the offset that ZooKeeper
+    holds. So an offset that came from Kafka is written here even if the partition then is stalled.
     """
 
     name = "zookeeper"

@@ -171,7 +171,7 @@ class RebalanceLoop:
         return self._backoff
 
     def _log_idle_threads(self, result: RoundResult) -> None:
-        """Spare threads are no error; the log says why they get nothing."""
+        """Spare threads are no error; the log gives the reason they get nothing."""
         busy: dict[str, set[str]] = {}
         for (topic, _), thread in result.mine.items():
             busy.setdefault(topic, set()).add(thread)

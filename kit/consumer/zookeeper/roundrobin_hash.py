@@ -40,7 +40,7 @@ class RoundrobinGuard:
         return self._is_needed and time.monotonic() < self._new_until
 
     def look(self) -> None:
-        """Compare the owners with both forms; InputError, which says what to set, when the members use the other."""
+        """Compare the owners with both forms; InputError, which reports what to set, when the members use the other."""
         if not self._is_needed:
             return
         view = self._znodes.read_group()

@@ -68,7 +68,7 @@ class Session:
 
     @property
     def is_over(self) -> bool:
-        """Without a connection for its whole time-out the session has ended, though no server can say so."""
+        """Without a connection for its whole time-out the session has ended, though no server can report it."""
         return self.current is None and self._gate.lease.seconds_without_session >= self._negotiated * (1 - SAFE_PART)
 
     def close(self) -> None:

@@ -205,8 +205,8 @@ class Stream:
             return min(position, _offset(in_hand)) if is_in_hand and in_hand is not None else position
 
     def _is_held(self, pair: TopicAndPartition, message: Message) -> bool:
-        """Return whether ``message`` came after the partition's last start: one of an earlier start says nothing about
-        it.
+        """Return whether ``message`` came after the partition's last start: one of an earlier start reports nothing
+        about it.
         """
         place = self._places.get(pair)
         return place is not None and _pair(message) == pair and _offset(message) >= place.first

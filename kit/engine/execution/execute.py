@@ -19,7 +19,7 @@ _SHOWN = 3
 
 
 class Execution:
-    """One walk from the state of a run to its end; ``step`` is where it is, for who has to say where it failed."""
+    """One walk from the state of a run to its end; ``step`` is where it is, for who has to report where it failed."""
 
     def __init__(self, context: RunContext) -> None:
         self._context, self._plan = context, context.record.plan

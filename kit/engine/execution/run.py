@@ -103,7 +103,7 @@ def start_run(
 def way_back_until(record: RunRecord) -> datetime:
     """Until when a run may be undone without a new approval: the plan's limit, from when the run was begun.
 
-    It was begun while its first approval held: what the journal says of that is no authority.
+    It was begun while its first approval held: what the journal reports of that is no authority.
     """
     began = min(at(record.events[0]), record.approvals[0].expires_at)
     return began + timedelta(seconds=record.plan.way_back_s)
@@ -118,9 +118,10 @@ class Run:
     ``first_seen``: the ``earliest`` of an approval, as ``approval.refuse_unless_valid`` asks for it. ``tell`` is called
     with each event, in the thread that works. Only ``request_stop`` may be called from another one.
 
-    Each of ``act``, ``resume`` and ``undo`` says how it ended; it raises, before anything is written, where it may not
-    begin: WrongCluster, TargetBusy, IllegalMove, ApprovalError (StalePlan: the differences), EvidenceError (edited).
-    An error of a performer that is none of the project's ends it as StepFailed, which names the step and the items.
+    Each of ``act``, ``resume`` and ``undo`` reports how it ended; it raises, before anything is written, where it may
+    not begin: WrongCluster, TargetBusy, IllegalMove, ApprovalError (StalePlan: the differences), EvidenceError
+    (edited). An error of a performer that is none of the project's ends it as StepFailed, which names the step and the
+    items.
     """
 
     def __init__(
@@ -180,7 +181,7 @@ class Run:
     def undo(self, approval: Approval | None = None) -> RunResult:
         """Undo what this run did, newest step first, and nothing that another operator or tool did.
 
-        The undo is part of the approval, for as long as the plan says; after that it takes an approval that
+        The undo is part of the approval, for as long as the plan allows; after that it takes an approval that
         holds, or a new one here. Groups that a later run changed are left alone.
         """
         with self._at_work("undo", _GOES_ON_FROM | _GOES_BACK_FROM | {RunState.VERIFIED}) as context:

@@ -38,7 +38,7 @@ from kit.errors import (
 
 @dataclass(slots=True)
 class StopButton:
-    """Pressed by any thread at any time; the run examines it at the end of each item, and says who pressed."""
+    """Pressed by any thread at any time; the run examines it at the end of each item, and reports who pressed."""
 
     pressed: tuple[str, datetime] | None = None
 

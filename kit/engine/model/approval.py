@@ -1,7 +1,7 @@
 """An approval: this plan and no other, by this person, until then; signed where the profile asks for it.
 
 Files are no authority: who can write ``runs/`` can write any name into one. A signature by a key that the profile names
-is one; it covers all that the approval says, and is verified offline from the evidence alone.
+is one; it covers all that the approval reports, and is verified offline from the evidence alone.
 """
 
 from __future__ import annotations
@@ -119,7 +119,7 @@ def needs_two_signers(plan: Plan, rules: ApprovalSettings) -> bool:
 
 
 def needs_second_person(plan: Plan, rules: ApprovalSettings) -> bool:
-    """Return whether who made the plan may not approve it: the profile says so, or the plan's kind."""
+    """Return whether who made the plan may not approve it: the profile reports it, or the plan's kind."""
     return rules.require_second_person or (plan.consent is not None and plan.consent.second_person)
 
 
@@ -209,7 +209,7 @@ def describe_signature(approval: Approval, signers: Mapping[str, Sequence[str]] 
 
 
 def is_badly_signed(approval: Approval) -> bool:
-    """Return whether its signature is not over what it says."""
+    """Return whether its signature is not over its content."""
     if approval.signature is None:
         return False
     from kit.profile.identity.ssh_signature import signer

@@ -1,7 +1,7 @@
 """One line of a run's journal: fixed columns of fixed types, chained so that an edit shows.
 
 ``runs/<run-id>/events.jsonl`` is JSON lines in UTF-8. Every line has all columns of :data:`COLUMNS`, null where there
-is nothing to say, never of another type, so that Spark reads the evidence of all runs at once::
+is nothing to report, never of another type, so that Spark reads the evidence of all runs at once::
 
     spark.read.schema(EVENT_SCHEMA).json("runs/*/events.jsonl")
 

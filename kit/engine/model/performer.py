@@ -182,7 +182,7 @@ class Report(Protocol):
 
         Raises:
             Stopped, LockLost: that was the last write.
-            RunError: one says that something was written which was never asked for.
+            RunError: one reports that something was written which was never asked for.
         """
         ...
 
@@ -203,7 +203,7 @@ class Performer(Protocol):
         """Make each step again from its parameters, and compare.
 
         Raises:
-            PlanError: a step says something else than what it would do, or reaches beyond the plan's targets.
+            PlanError: a step reports something else than what it would do, or reaches beyond the plan's targets.
         """
         ...
 
@@ -241,7 +241,7 @@ class Performer(Protocol):
         ...
 
     def state(self, step: Step, acted: ActedRecord | None = None) -> StepState:
-        """Return whether the step is done, by what the cluster says; of ``acted``: whether what it wrote is still
+        """Return whether the step is done, by what the cluster reports; of ``acted``: whether what it wrote is still
         there.
 
         Reads only. Other tools' changes do not concern ``acted``: NOT_DONE means that nothing is left to undo.

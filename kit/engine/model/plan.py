@@ -56,8 +56,8 @@ class Plan:
     """The writes to ``targets`` (group ids, or the cluster's lock) of one cluster, and the facts that they rest on.
 
     ``observed`` names what was read, with how far it may move until the plan is executed. ``overridden`` holds the
-    rules that were overridden by name, with what they said. ``on_failure`` is ``stop`` or ``undo``: whether a step that
-    fails makes the run undo by itself what it did. ``way_back_s``: for how long after a run began it may be taken
+    rules that were overridden by name, with what they reported. ``on_failure`` is ``stop`` or ``undo``: whether a step
+    that fails makes the run undo by itself what it did. ``way_back_s``: for how long after a run began it may be taken
     back without a new approval. ``digest`` covers everything else, so a plan can't be altered and stay approved.
     ``made_by`` was typed, ``made_as`` is whom the operating system knew (None: in older plans). ``consent``: what its
     kind asks of an approval (None: the group's name is typed, and the profile decides the rest).
@@ -174,7 +174,7 @@ def utc(at: datetime, what: str) -> datetime:
     """The same instant in UTC.
 
     Raises:
-        InputError: it doesn't say in which time zone it is.
+        InputError: it doesn't report in which time zone it is.
     """
     if at.tzinfo is None:
         raise InputError(f"{what} is {at.isoformat()} without a time zone")

@@ -60,8 +60,8 @@ def refuse_altered(plan: Plan, recipes: Recipes) -> None:
     """Make each step again by its recipe, and compare.
 
     Raises:
-        PlanError: a step says something else than what it would do, reaches beyond the plan's targets, or is of no kind
-            that this version knows; or the plan is of an older format.
+        PlanError: a step reports something else than what it would do, reaches beyond the plan's targets, or is of no
+        kind that this version knows; or the plan is of an older format.
     """
     refuse_older_format(plan)
     for step in plan.steps:

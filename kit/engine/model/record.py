@@ -33,7 +33,7 @@ one.
 
 @dataclass(frozen=True, slots=True)
 class RunRecord:
-    """One run as its evidence shows it. ``notes`` says what is unusual about the evidence without being an edit."""
+    """One run as its evidence shows it. ``notes`` reports what is unusual about the evidence without being an edit."""
 
     run_id: str
     folder: Path
@@ -154,7 +154,7 @@ class RunRecord:
 
 @dataclass(frozen=True, slots=True)
 class RunRow:
-    """One run in a list of them; where ``error`` says why it can't be read, all but ``run_id`` is None."""
+    """One run in a list of them; where ``error`` gives the reason it can't be read, all but ``run_id`` is None."""
 
     run_id: str
     state: str | None = None

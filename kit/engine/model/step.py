@@ -29,7 +29,7 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One step. ``kind`` names who performs it; ``needs_person`` says what a person has to do, where one has to;
+    """One step. ``kind`` names who performs it; ``needs_person`` reports what a person has to do, where one has to;
     ``performed_by`` what is called to do it, such as a deployment's command, and whom it concerns.
 
     Exactly one of ``undo`` and ``cannot_be_undone`` is a sentence. ``affects`` names the plan's observations that this

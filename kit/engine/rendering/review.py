@@ -21,7 +21,7 @@ _LOST = (
 
 
 _WAYS = (("stage", "to_stage"), ("stage", "to_protocol"), ("phase", "to_phase"))
-"""The observation that says where a plan begins, and the parameter that says where it leads."""
+"""The observation that reports where a plan begins, and the parameter that reports where it leads."""
 
 
 def heading(record: RunRecord) -> str:

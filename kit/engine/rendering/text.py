@@ -21,7 +21,7 @@ def shown(value: Json) -> str:
 
 
 def worded(value: Json) -> str:
-    """A value in words rather than JSON; a member that was replaced as one says it. Not escaped.
+    """A value in words rather than JSON; a member that was replaced as one describes it. Not escaped.
 
     >>> worded({"flavour": "MEZKCC", "member": "g_1", "host": ""}), worded({"OZKCC": ["a", "b"], "KC": []})
     ('MEZKCC g_1', 'OZKCC: a, b; KC: none')

@@ -23,7 +23,7 @@ def member_flavours(members: FrameT) -> FrameT:
 
     Columns:
         group_id, source, member_id: the key.
-        client_id: as the member says.
+        client_id: as the member describes.
         flavour: ``OZKCC``: in ``ids`` but not in ``migration/ids`` (a MDZKCC can't be distinguished from it).
             ``MEZKCC``: in both.
             ``EKC``: a Kafka member whose subscription has the mark of the consumer embedded in a MEZKCC; where the

@@ -199,7 +199,7 @@ def _commits() -> nw.Expr:
 
 
 def _presence() -> nw.Expr:
-    """Only where it says more than the last commit."""
+    """Only where it reports more than the last commit."""
     is_later = (nw.col("present_ms") > nw.col("last_commit_ms")) | nw.col("last_commit_ms").is_null()
     clause = nw.concat_str([nw.lit("; the last member was seen "), _duration("present_age_ms"), nw.lit(" ago")])
     return nw.when(~nw.col("present_ms").is_null() & is_later).then(clause).otherwise(nw.lit(""))

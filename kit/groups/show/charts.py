@@ -1,7 +1,7 @@
 """Small frames → Altair charts of one observation: on white, so that light, dark and paper show the same.
 
 Every function takes the outcome of an analysis of the same vocabulary as a polars, pandas or Arrow frame (of a Spark
-frame: ``toArrow()``), embeds only the rows it draws, and says in the subtitle what it left out. JupyterLab without a
+frame: ``toArrow()``), embeds only the rows it draws, and reports in the subtitle what it left out. JupyterLab without a
 network draws Altair's ``svg`` renderer only: call ``enable_svg()`` once per notebook.
 """
 

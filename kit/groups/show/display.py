@@ -41,8 +41,8 @@ def table(frame: pl.DataFrame, anchor: str = "", links: Sequence[str] = (), rows
     """A small frame as an HTML table: digits grouped, two decimals, ``–`` for unknown; the first ``rows`` rows.
 
     Headings are for people, the column's name is reported where the pointer rests. A column ``error`` without any goes.
-    Only sentences, bounds and long names wrap; times are to the second, UTC unless ``is_utc`` says otherwise of a row.
-    Text stays text: no name is markup, a link, or mathematics to JupyterLab.
+    Only sentences, bounds and long names wrap; times are to the second, UTC unless ``is_utc`` reports otherwise of a
+    row. Text stays text: no name is markup, a link, or mathematics to JupyterLab.
 
     Args:
         anchor: a column whose values are places of the page: links lead there. At most one table of a page has it.

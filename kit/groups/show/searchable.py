@@ -34,7 +34,7 @@ _OPTIONS: dict[str, Any] = {
     "style": "width:100%;margin:0",
 }
 
-# The library's dark style goes by a class: as JupyterLab says where it is there, else as the browser does.
+# The library's dark style goes by a class: as JupyterLab reports where it is there, else as the browser does.
 _DARK = """<script>{
 const light = document.body.dataset.jpThemeLight, dark = matchMedia("(prefers-color-scheme: dark)").matches;
 document.documentElement.classList.toggle("dark", light === undefined ? dark : light === "false");

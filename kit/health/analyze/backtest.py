@@ -15,15 +15,15 @@ _UNKNOWN = "unknown"
 
 @nw.narwhalify
 def verdict_spans(verdicts: FrameT) -> FrameT:
-    """Observations, one after the other, that said the same of a partition, as one span of time.
+    """Observations, one after the other, that reported the same of a partition, as one span of time.
 
     Args:
         verdicts: rows of a rule (``kit.health.analyze.rules``), or of ``partition_health``: the key, at_ms, status.
 
     Columns:
         group_id, store, topic, partition: the key.
-        status: what was said; ``unknown`` where it is null.
-        from_ms, until_ms: from the first such observation to the next one that said something else, or to the last
+        status: what was reported; ``unknown`` where it is null.
+        from_ms, until_ms: from the first such observation to the next one that reported something else, or to the last
         observation.
 
     >>> import polars as pl

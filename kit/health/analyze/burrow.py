@@ -1,4 +1,4 @@
-"""Burrow's rules: is a group well, judged by its commits alone. Each verdict says what it was judged by.
+"""Burrow's rules: is a group well, judged by its commits alone. Each verdict reports what it was judged by.
 
 The rules and their order are those of Burrow's evaluator (linkedin/Burrow, ``core/internal/evaluator``, ced55ba).
 """

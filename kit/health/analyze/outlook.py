@@ -60,7 +60,7 @@ def lag_outlook(partition_lag: FrameT, looks: FrameT, retention: FrameT, arrival
 
     The bounds are what the slowest and the quickest step between two observations would come to. Between its next
     record and the end a log is taken to have grown evenly; where it came in bursts, deletion may overtake a reader
-    sooner than the bracket of a reader that moves says. Of one that is stalled (``pause_ms``), it holds anyway.
+    sooner than the bracket of a reader that moves reports. Of one that is stalled (``pause_ms``), it holds anyway.
 
     Args:
         partition_lag: the last observation, rows of ``kit.analyze.partition_lag``.

@@ -1,4 +1,4 @@
-"""Rules that raise an alarm, each with its parameters: what it says of each partition at each time."""
+"""Rules that raise an alarm, each with its parameters: what it reports of each partition at each time."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ def time_lag_by_polls(partition_lag: FrameT, ends: FrameT, at_ms: int, holes: Fr
         lower_ms, upper_ms: the truth lies between; null: no bound is known.
         is_idle: nothing was appended between the last two polls: the age of what waits grows by the clock alone; null:
             so few polls can't determine.
-        is_truncated: the next record was deleted before it was read; all is said of the oldest that is left.
+        is_truncated: the next record was deleted before it was read; all is reported of the oldest that is left.
         is_extrapolated: the record is older than every poll that counts: there is no upper bound.
         beyond_end: as in ``partition_lag``; if it is not 0, the age is unknown.
         error: why the lag, or the age, is unknown.
@@ -73,10 +73,10 @@ def time_lag_by_polls(partition_lag: FrameT, ends: FrameT, at_ms: int, holes: Fr
 
 @nw.narwhalify
 def time_lag_by_records(partition_lag: FrameT, arrivals: FrameT, method: str, at_ms: int) -> FrameT:
-    """Lag in time from what the brokers say of the next unread records.
+    """Lag in time from what the brokers report of the next unread records.
 
     ``is_idle``: the log got nothing within :data:`IDLE_MS` before the observation, by its records' own times; null:
-    not asked, or not reported. ``is_extrapolated`` is never so: what is said was found in the log.
+    not asked, or not reported. ``is_extrapolated`` is never so: what is reported was found in the log.
 
     Args:
         partition_lag: rows of ``kit.analyze.partition_lag``.

@@ -47,7 +47,7 @@ class Reading:
     moves: how often a partition went to another member, by group and store, since the first observation.
     took_s: how long the whole observation took, with the lags in time and the outlook.
     unknown_times: the rows of partitions whose lag in records is known, but not the lag in time or the outlook
-        (``unknown_times``); all of them if ``error`` says that neither could be read.
+        (``unknown_times``); all of them if ``error`` reports that neither could be read.
     error: why no lag in time and no outlook could be read; empty: they could.
     """
 

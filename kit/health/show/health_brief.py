@@ -55,7 +55,7 @@ def health_brief(
 
 
 def _beyond(rows: pl.DataFrame | None) -> list[str]:
-    """A lag of 0 that is none: nothing above would say so."""
+    """A lag of 0 that is none: nothing above would report it."""
     if rows is None or rows.is_empty():
         return []
     names = rows["group_id"].unique().sort()

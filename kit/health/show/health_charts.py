@@ -1,4 +1,4 @@
-"""Lag and health as charts: what each tool shows, what rules said when, the worst hours. Style:
+"""Lag and health as charts: what each tool shows, what rules reported when, the worst hours. Style:
 ``kit.presentation.chart``.
 """
 
@@ -73,7 +73,7 @@ def lag_by_tool(lag_definitions: IntoDataFrame, title: str = "The same offsets, 
 def verdict_timeline(
     verdict_spans: IntoDataFrame, incidents: IntoDataFrame | None = None, title: str = "Verdicts over time"
 ) -> Chart:
-    """``analyze.verdict_spans`` → a line per partition, a bar per span, coloured by what was said; UTC.
+    """``analyze.verdict_spans`` → a line per partition, a bar per span, coloured by what was reported; UTC.
 
     At most ``MAX_LINES`` partitions are drawn, those that were longest not well, and of them the last ``MAX_SPANS``
     spans. ``incidents`` (group_id, from_ms, until_ms) of the groups that are drawn are marked in grey.

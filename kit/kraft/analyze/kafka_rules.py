@@ -1,7 +1,7 @@
 """Find settings that a node of Kafka 3.9.1 refuses before it opens a port or a folder.
 
 Source: ``KafkaConfig.validateValues`` and the constructors around it, ``LogConfig`` and what ``KafkaServer`` and
-``KafkaRaftServer`` ask first. A test gives generated files to the real Kafka, and both must say the same.
+``KafkaRaftServer`` ask first. A test gives generated files to the real Kafka, and both must report the same.
 """
 
 from __future__ import annotations

@@ -43,7 +43,7 @@ Found = Iterator[tuple[str, str]]
 
 
 def lint(files: Sequence[NodeSettings]) -> list[Condition]:
-    """Every rule on every file; a file without a finding has one row that says so."""
+    """Every rule on every file; a file without a finding has one row that reports it."""
     rows = []
     for node in files:
         findings = [_row(node, each) for each in dict.fromkeys((*judgements(node), *_own(node)))]

@@ -41,7 +41,7 @@ def node_places(facts: Facts) -> list[KraftNode]:
 
 
 def _registration(facts: Facts, node: NodeFact) -> MetadataNode | None:
-    """By id; a controller that does not lead says none, but its registration has its address."""
+    """By id; a controller that does not lead reports none, but its registration has its address."""
     if node.node_id is not None:
         return _first(each for each in facts.registrations if (each.role, each.node_id) == (node.role, node.node_id))
     listening = (each for each in facts.registrations if each.role == node.role)

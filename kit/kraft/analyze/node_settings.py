@@ -75,9 +75,9 @@ class NodeSettings:
         return is_template(self.get(key) or "")
 
     def over(self, reported: NodeSettings) -> NodeSettings:
-        """The operator's file, with what the node itself reported where the file says nothing.
+        """The operator's file, with what the node itself reported where the file reports nothing.
 
-        But how a node starts, and its secrets, the file alone says.
+        But how a node starts, and its secrets, the file alone reports.
         """
         known = {name: value for name, value in {**reported.defaults, **reported.given}.items() if name not in _STARTS}
         running = {name: value for name, value in known.items() if self.given.get(name, value) != value}

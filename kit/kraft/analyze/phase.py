@@ -32,7 +32,7 @@ ZOOKEEPER, CONTROLLERS, DUAL_WRITE, KRAFT, FINALISED = PHASES = (
 )
 UNKNOWN = "unknown"
 NO_ZOOKEEPER = "no ZooKeeper"
-"""KRaft from the first day, or moved so long ago that the log no longer says so: there is nothing to move."""
+"""KRaft from the first day, or moved so long ago that the log no longer reports it: there is nothing to move."""
 NEXT_STEPS = {
     ZOOKEEPER: "Run the preflight. Then make a plan to the phase controllers: it starts the controllers, and nothing "
     "is copied yet.",
@@ -60,7 +60,7 @@ NONE, PRE_MIGRATION, MIGRATION, POST_MIGRATION = "NONE", "PRE_MIGRATION", "MIGRA
 
 @dataclass(frozen=True)
 class Facts:
-    """Everything that was read. ``control`` is None without ZooKeeper; ``log_error`` says why there is no log.
+    """Everything that was read. ``control`` is None without ZooKeeper; ``log_error`` gives the reason there is no log.
 
     ``zk_state`` is the last ZkMigrationState of the metadata log (None: it has none); ``registrations`` are its nodes;
     ``behind``: how long before the log's last record the oldest one was written that ``/migration`` has not passed, by

@@ -27,7 +27,7 @@ _GIVE_RIGHT = (
 
 @dataclass(frozen=True)
 class PreflightFacts:
-    """Everything that was read. None: it was not, and ``unread`` says why, under the field's name.
+    """Everything that was read. None: it was not, and ``unread`` gives the reason, under the field's name.
 
     ``facts``: control znodes and what the nodes answered. ``partitions`` and ``items``: ZooKeeper's
     ``metadata_partitions`` and ``metadata_items``; ``kraft_items``: those of the metadata log. ``settings``: of each

@@ -86,7 +86,8 @@ def broken_topics(facts: PreflightFacts) -> Iterator[Problem]:
 
 
 def odd_states(facts: PreflightFacts) -> Iterator[Problem]:
-    """Z05: a state that is missing or says something that KRaft would take as it is. One problem per topic and kind."""
+    """Z05: a state that is missing or reports something that KRaft would take as it is. One problem per topic and
+    kind."""
     assert facts.partitions is not None
     elect = facts.elected_anew(_ELECT)
     in_isr = pl.col("isr").list.set_difference(pl.col("replicas")).list.len() == 0

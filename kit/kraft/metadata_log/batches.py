@@ -58,7 +58,8 @@ class Header(NamedTuple):
 
 
 class Batch(NamedTuple):
-    """One batch. ``error`` says why it has no records; then ``last_offset`` may be unknown, as may all of it be."""
+    """One batch. ``error`` gives the reason it has no records; then ``last_offset`` may be unknown, as may all of it
+    be."""
 
     position: int
     base_offset: int | None

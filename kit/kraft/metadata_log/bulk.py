@@ -1,8 +1,8 @@
 """Partitions and their changes by columns: the records that make up nearly all of a big log, a million in a second.
 
 Records of one size and one shape have their fields at the same places. A record that was read plainly (``records``)
-says where they are and which bytes must be the same; NumPy cuts all that fit at once. Other records are read plainly.
-Damaged, compressed or unordered data is not for this reader: it raises NeedsRecordReader, and the plain one
+reports where they are and which bytes must be the same; NumPy cuts all that fit at once. Other records are read
+plainly. Damaged, compressed or unordered data is not for this reader: it raises NeedsRecordReader, and the plain one
 reports why.
 """
 

@@ -10,7 +10,7 @@ from kit.kraft.metadata_log.records import Record
 
 
 def with_gaps(records: Iterable[Record], first: int | None = None) -> Iterator[Record]:
-    """The records, and before each that does not follow on the last one a row that says so.
+    """The records, and before each that does not follow on the last one a row that reports it.
 
     ``first`` is the offset expected at the beginning; None: any.
     """

@@ -26,8 +26,9 @@ _COPIED = 1
 class Earlier:
     """``partitions`` (``tables.METADATA_PARTITIONS``), ``items`` (``tables.METADATA_ITEMS``): a row per record.
 
-    ``copied_until``: the last offset of the copy out of ZooKeeper; None: the log no longer holds it, so it doesn't say
-    everything that the values ever were. ``removed_mechanisms``: SCRAM mechanisms of which a credential was removed.
+    ``copied_until``: the last offset of the copy out of ZooKeeper; None: the log no longer holds it, so it doesn't
+    report everything that the values ever were. ``removed_mechanisms``: SCRAM mechanisms of which a credential was
+    removed.
     """
 
     partitions: pl.DataFrame
@@ -37,7 +38,7 @@ class Earlier:
 
 
 def earlier_values(log: MetadataLog, owners: Collection[tuple[str, str]]) -> Earlier:
-    """All that the log says of these owners (kind, entity), read once more; records without effect are left out.
+    """All that the log reports of these owners (kind, entity), read once more; records without effect are left out.
 
     Secrets are hidden as they were when the log was read, so that they compare with its.
     """

@@ -1,4 +1,4 @@
-"""An account of one file of a metadata log: every row is in one count, and what is wrong is said."""
+"""An account of one file of a metadata log: every row is in one count, and what is wrong is reported."""
 
 from __future__ import annotations
 

@@ -113,7 +113,7 @@ def _at(path: Path) -> list[LogFile]:
 
 
 def _first_offset(file: LogFile) -> int:
-    """The name's, or what the first batch says."""
+    """The name's, or what the first batch reports."""
     if file.base_offset is not None or file.kind == CHECKPOINT:
         return file.base_offset or 0
     with open_regular(Path(file.name)) as stream:

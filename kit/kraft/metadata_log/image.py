@@ -70,16 +70,15 @@ class Unreplayable(Exception):
 
 @dataclass(repr=False)
 class Image:
-    """Everything a cluster's metadata log says, as of ``offset``, the last record of the log in it (-1: none).
+    """Everything a cluster's metadata log reports, as of ``offset``, the last record of the log in it (-1: none).
 
     Partitions may be there as columns (``folded``) until a caller asks for ``topics``: then they are read plainly, by
     ``unfold``. ``heads`` are the topics whether or not they have their partitions.
 
     Keys: topics by id; configs by (resource type, name), then key; quotas by entity, then key; credentials by (user,
-    mechanism); ACLs and tokens by id; features by name; registrations by node id. ``stopped`` says why what is behind
-    ``offset`` could not be replayed (None: it was replayed to its end); ``written_ms``: when that one was written;
-    ``problems`` are single records that fit
-    nothing, and records of a newer Kafka, whose effect is missing.
+    mechanism); ACLs and tokens by id; features by name; registrations by node id. ``stopped`` gives the reason what is
+    behind ``offset`` could not be replayed (None: it was replayed to its end); ``written_ms``: when that one was
+    written; ``problems`` are single records that fit nothing, and records of a newer Kafka, whose effect is missing.
     """
 
     heads: dict[str, Topic] = field(default_factory=dict)

@@ -3,7 +3,7 @@
     python -m kit.kraft.metadata_log.make_record_types kafka-metadata-4.1.1.jar kafka-clients-4.1.1.jar
 
 Run it again with the jars of a newer Kafka. It keeps names, types, versions, tags and defaults: facts of the format.
-A jar of an older Kafka isn't needed, because a schema of Kafka says what its earlier versions were.
+A jar of an older Kafka isn't needed, because a schema of Kafka reports what its earlier versions were.
 """
 
 from __future__ import annotations

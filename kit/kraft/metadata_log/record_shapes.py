@@ -112,7 +112,7 @@ class _Layout:
         return is_plain and self._at == self._end
 
     def _fixed(self) -> int:
-        """A byte that says how the message is built."""
+        """A byte that reports how the message is built."""
         if self._at >= self._end or self._octets[self._at] > 127:
             raise DecodeError("a length or tag of more than one byte")
         self.same.append(self._at)

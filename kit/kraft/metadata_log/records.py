@@ -48,7 +48,7 @@ class Record(NamedTuple):
     """One record, or one place that can't be read (``error``).
 
     ``api_key`` is None for control records and where it can't be read. ``body`` has Kafka's names; None where it could
-    not be read: then ``raw`` are the value's bytes, if its type or version is not known, and ``error`` says so.
+    not be read: then ``raw`` are the value's bytes, if its type or version is not known, and ``error`` reports it.
     """
 
     offset: int | None
@@ -70,7 +70,7 @@ class Record(NamedTuple):
 def read_records(data: Bytes, file: str = "", hide: Hide = stars) -> Iterator[Record]:
     """Every record of a segment's or checkpoint's bytes, control records too; a damaged batch is one with an error.
 
-    ``hide`` says what is in a secret's place.
+    ``hide`` reports what is in a secret's place.
     """
     for batch in read_batches(data):
         yield from _records_of(batch, file, hide)

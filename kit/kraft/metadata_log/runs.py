@@ -128,7 +128,7 @@ def _runs_of_alike(data: bytes, batches: Batches, group: Numbers) -> Numbers:
 
 
 def _length_octets(data: bytes, layout: Numbers) -> Numbers:
-    """Return where all octets are that say how long a record is: where they are the same, so are all records'
+    """Return where all octets are that report how long a record is: where they are the same, so are all records'
     places.
     """
     places = [np.empty(0, np.int64)]

@@ -53,7 +53,7 @@ class ArchiveActor(ReadingActor, NodeActor):
         return []
 
     def verify(self, step: Step) -> Verified:
-        """Read the file back, and say what it holds.
+        """Read the file back, and report what it holds.
 
         Raises:
             RunError: there is no folder: only a run has one.

@@ -45,7 +45,7 @@ class ControllerActor(NodeActor):
     def _order_each(
         self, parameters: OrderParameters, action: str, modes: tuple[str, str], report: Report, numbers: Sequence[int]
     ) -> dict[int, str]:
-        """All at once, so that no controller is alone for long; what the deployer said of each.
+        """All at once, so that no controller is alone for long; what the deployer reported of each.
 
         Raises:
             RunError: a settings file was edited, and nothing was ordered; or orders failed, after all were given; each

@@ -40,7 +40,7 @@ class FinaliseActor(ControllerActor):
         )
 
     def _not_ready(self, parameters: OrderParameters, state: ClusterState) -> str | None:
-        """Before the first restart all of it; once the log says state 3 there is only the way on."""
+        """Before the first restart all of it; once the log reports state 3 there is only the way on."""
         problem = self._brokers_problem(parameters, state)
         if problem is not None or state.facts.zk_state == POST_MIGRATION:
             return problem

@@ -1,6 +1,6 @@
 """Define what must hold before a plan to each phase is made, and again before its first order: one table.
 
-Each gate is a rule of the engine's and an observation: a sentence says what is wrong, None that nothing is. An
+Each gate is a rule of the engine's and an observation: a sentence reports what is wrong, None that nothing is. An
 unreadable condition is not met. A rule that can be overridden is overridden by its name, by the operator or by a second
 person, who then has to approve the plan (``overrides``). What a plan has overridden stays overridden before its first
 order, nothing else.

@@ -160,7 +160,7 @@ class HandBackActor(NodeActor):
 
 
 def forget_migration(client: KazooClient) -> ItemOutcome:
-    """Delete a ``/migration`` that says that nothing was copied, on the condition of its version."""
+    """Delete a ``/migration`` that reports that nothing was copied, on the condition of its version."""
     before = _read(client)
     if MIGRATION_ZNODE not in before:
         return ItemOutcome(MIGRATION_ZNODE, Outcome.UNCHANGED)

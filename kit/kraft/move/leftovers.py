@@ -1,7 +1,7 @@
 """List what stays in ZooKeeper when a move is finalised: how much of which kind, which clients read it still, who may
 delete it.
 
-offramp deletes none of it. Once the log says state 3 no node of the cluster reads or writes ZooKeeper; old consumers
+offramp deletes none of it. Once the log reports state 3 no node of the cluster reads or writes ZooKeeper; old consumers
 may, and offramp.
 """
 

@@ -43,7 +43,7 @@ class NodeOperator:
         self._deployer = deployer
         self._values: dict[str, tuple[object, float]] = {}
         self._said: dict[str, str] = {}
-        """Node → what the deployer said of orders of which nothing was seen yet."""
+        """Node → what the deployer reported of orders of which nothing was seen yet."""
 
     def read_state(self, parameters: KraftParameters) -> ClusterState:
         """Raises ConnectError: ZooKeeper does not answer."""
@@ -111,7 +111,7 @@ class NodeOperator:
         """Until an observation shows no problem.
 
         Raises:
-            RunError: that did not come in time, or ``problem`` raised it; what was missing, what the deployer said.
+            RunError: that did not come in time, or ``problem`` raised it; what was missing, what the deployer reported.
             Stopped, LockLost: before that.
         """
         deadline, announced = self.clock.monotonic() + parameters.node_timeout_s, ""

@@ -118,7 +118,8 @@ def plan_kraft(
     reads: MoveReads = READS,
     clock: Clock = Clock(),  # noqa: B008 - it holds functions, no state
 ) -> Plan:
-    """Examine the cluster and say what is to be done. Writes nothing. ``runs``: where results of rehearsals are kept.
+    """Examine the cluster and report what is to be done. Writes nothing. ``runs``: where results of rehearsals are
+    kept.
 
     Raises:
         ConnectError: it can't be read.

@@ -46,7 +46,7 @@ def broker_problem(state: ClusterState, broker_id: int, mode: str) -> str | None
 
 
 def describe_modes(modes: Mapping[int, str | None]) -> str:
-    """Return which brokers run in which mode, by what they said; None: nothing."""
+    """Return which brokers run in which mode, by what they reported; None: nothing."""
     return listed(_describe_mode(numbers, mode) for mode, numbers in by_value(modes).items())
 
 
@@ -198,7 +198,7 @@ def first_checkpoint_problem(state: ClusterState) -> str | None:
 
 
 def without_flag(state: ClusterState, controllers: Mapping[int, str]) -> tuple[int, ...]:
-    """The controllers that say that they run without the migration flag."""
+    """The controllers that report that they run without the migration flag."""
     nodes = {number: state.controller_at(address) for number, address in controllers.items()}
     return tuple(sorted(number for number, node in nodes.items() if node is not None and node.has_flag is False))
 

@@ -25,7 +25,7 @@ from kit.text.regular_file import read_regular
 
 REHEARSALS, FORMAT = "rehearsals", 1
 OLDEST = timedelta(days=30)
-"""A save that is older says little about the cluster of today."""
+"""A save that is older reports little about the cluster of today."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +114,7 @@ def _path(runs: Path, result: RehearsalResult) -> Path:
 def set_aside(runs: Path, cluster_id: str) -> None:
     """All results of a cluster, under other names, by which they never vouch: save and rehearse again.
 
-    One that is ahead would vouch once its time has come; one before it does not say what a newer one found.
+    One that is ahead would vouch once its time has come; one before it does not report what a newer one found.
 
     Raises:
         EvidenceError: a result was edited, can't be read, or can't be set aside.

@@ -80,7 +80,8 @@ def target_of(cluster_id: str) -> str:
 def consent_of(to_phase: str, cluster_name: str, overridden: Iterable[str] = ()) -> Consent:
     """Return what is typed: the phase and the cluster.
 
-    Finalising takes a second person, whose approval holds for an hour, whatever the profile says. So do some overrides.
+    Finalising takes a second person, whose approval holds for an hour, whatever the profile reports. So do some
+    overrides.
     """
     is_final = to_phase == FINALISED
     is_phase = to_phase in PHASES

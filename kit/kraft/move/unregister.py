@@ -34,7 +34,7 @@ UnregisterBrokerRequest, UnregisterBrokerResponse = messages_of("UnregisterBroke
 
 
 def gone_problem(state: ClusterState, broker_id: int) -> str | None:
-    """Return whether the broker seems to run; None: nothing says so, and its registration is all that is left."""
+    """Return whether the broker seems to run; None: nothing reports it, and its registration is all that is left."""
     registration, who = state.registration(broker_id), f"broker {broker_id}"
     if state.modes.get(broker_id) is not None:
         return f"{who} still answers: stop it first"

@@ -1,4 +1,4 @@
-"""The znodes that say who controls a cluster and how far a migration to KRaft has come (KIP-866)."""
+"""The znodes that report who controls a cluster and how far a migration to KRaft has come (KIP-866)."""
 
 from __future__ import annotations
 

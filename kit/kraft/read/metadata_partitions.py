@@ -1,6 +1,6 @@
 """Topics and their partitions as ZooKeeper has them, by columns: there may be a million.
 
-Few of them differ in what they hold: each state and each placement is understood once, and every row says which one.
+Few of them differ in what they hold: each state and each placement is understood once, and every row reports which one.
 """
 
 from __future__ import annotations

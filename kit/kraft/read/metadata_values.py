@@ -1,7 +1,7 @@
 """Parse Kafka's metadata znodes into the values that KRaft's records have, so that the two can be compared.
 
 Pure: bytes in, values out. Any client may have written a znode, so whatever is not as brokers of 3.9 write it raises
-``BadValue`` with a sentence's end that says what is wrong. Rules: ``kafka.zk.ZkData``, ``kafka.zk.migration``.
+``BadValue`` with a sentence's end that reports what is wrong. Rules: ``kafka.zk.ZkData``, ``kafka.zk.migration``.
 """
 
 from __future__ import annotations

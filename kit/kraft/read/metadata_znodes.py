@@ -54,7 +54,7 @@ class MetadataZnodes:
 
 
 def fetch_metadata_znodes(client: KazooClient, is_secret: Callable[[str], bool], hide: Hide = stars) -> MetadataZnodes:
-    """Everything. ``is_secret`` says of a broker's setting whether its value is to be redacted.
+    """Everything. ``is_secret`` reports of a broker's setting whether its value is to be redacted.
 
     With a ``hide`` that makes fingerprints, secrets are reported by them; but an enciphered password can't be compared.
 
@@ -80,7 +80,7 @@ def fetch_metadata_znodes(client: KazooClient, is_secret: Callable[[str], bool],
 
 
 def with_max_state_epoch(client: KazooClient, control: MetadataControl) -> MetadataControl:
-    """The same with the highest ``controller_epoch`` in the state of any partition; None: no state says one.
+    """The same with the highest ``controller_epoch`` in the state of any partition; None: no state reports one.
 
     An unreadable state may have a higher one: that is a problem of ``/brokers/topics``.
 

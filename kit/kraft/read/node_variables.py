@@ -37,7 +37,7 @@ def nodes_in(name: str, text: str) -> dict[str, dict[str, str]]:
     """Settings of each node in a file, by a name to show; none if no node is in it.
 
     Raises:
-        InputError: it is no YAML, or the settings of its nodes are made elsewhere. The message says where.
+        InputError: it is no YAML, or the settings of its nodes are made elsewhere. The message reports where.
     """
     if name.lower().endswith((".yml", ".yaml")):
         return _in_yaml(name, text)

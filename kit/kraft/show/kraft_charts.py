@@ -62,7 +62,7 @@ _WIDTH = 700
 def phase_strip(places: IntoDataFrame, phase: str = UNKNOWN, title: str = "Phase of the cluster") -> Chart:
     """``tables.KRAFT_NODES`` → a box per phase, the cluster's filled, and in each a dot per node that runs like that.
 
-    A controller is a square; a ring says that a broker is in ``/brokers/ids``. At
+    A controller is a square; a ring reports that a broker is in ``/brokers/ids``. At
     most ``MAX_DOTS`` nodes are drawn, first those that don't answer or are not in the cluster's phase.
     """
     every = _polars(places)

@@ -85,7 +85,7 @@ def _print_stored(files: list[Path], path: str, at: str | None, history: bool, a
 
 
 def _with_writers(znodes: pl.DataFrame, changes: pl.DataFrame) -> pl.DataFrame:
-    """``session_id``: who wrote it last, where the logs say so."""
+    """``session_id``: who wrote it last, where the logs report it."""
     import polars as pl
 
     writers = changes.select("path", pl.col("zxid").alias("mzxid"), "session_id").drop_nulls()

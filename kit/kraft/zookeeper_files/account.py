@@ -47,7 +47,7 @@ class LoadedSnapshot:
 
     @property
     def zxid(self) -> int:
-        """All changes up to this one are in it; one without a name says no more than its last."""
+        """All changes up to this one are in it; one without a name reports no more than its last."""
         return self.snapshot.last_zxid if self.row.zxid is None else self.row.zxid
 
     def sessions(self) -> list[ZooKeeperSession]:

@@ -23,7 +23,7 @@ WINDOW = 2**20
 long.
 """
 MOST_DATA = 2**30
-"""No server takes a znode of more (its jute.maxbuffer is 1 MiB unless raised); a length that says so is damaged."""
+"""No server takes a znode of more (its jute.maxbuffer is 1 MiB unless raised); a length that reports it is damaged."""
 _NONE = np.empty(0, np.int64)
 _SLASH, _INT, _MOST_PASSES = 0x2F, struct.Struct(">i"), 8
 

@@ -15,7 +15,7 @@ class Damaged(Exception):
 
 
 class Cursor:
-    """Reads on from ``at``; whatever a wrong length says, nothing is read beyond the end."""
+    """Reads on from ``at``; whatever a wrong length reports, nothing is read beyond the end."""
 
     def __init__(self, data: bytes, at: int = 0) -> None:
         self.data = data

@@ -3,7 +3,7 @@
 Layout (``FileSnap``, ``DataTree``): header, sessions, access lists, znodes each behind its parent, the path ``/`` as
 end; then up to three Adler-32 checksums of all that is before them: since 3.6 a digest of the tree follows the
 first, since 3.9 the last zxid follows the second. Jute's numbers are big-endian. A snapshot is written while the server
-continues: it may have some transactions later than its name says.
+continues: it may have some transactions later than its name reports.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class Snapshot:
     """``problems`` and what follows them are there once all of ``znodes`` was taken.
 
     ``acls``: number → entries as text, without secrets; -1, open to anyone, is in no snapshot's list. ``last_zxid``: of
-    the last change that is in its znodes, ``last_ms`` when the last of them was written; -1: no calendar says.
+    the last change that is in its znodes, ``last_ms`` when the last of them was written; -1: no calendar reports.
     """
 
     data: bytes

@@ -1,7 +1,7 @@
 """A snapshot and the changes after it → the znodes as of a later transaction.
 
-A snapshot may have some changes later than its name says. That does no harm as long as all of these are replayed, too:
-each is done over, in order, and ends as it did.
+A snapshot may have some changes later than its name reports. That does no harm as long as all of these are replayed,
+too: each is done over, in order, and ends as it did.
 """
 
 from __future__ import annotations
@@ -39,7 +39,8 @@ def owners_in(znodes: pa.Table) -> Owners:
 
 
 def with_closed(changes: Iterable[Change], owners: Owners) -> Iterator[Change]:
-    """The changes; an end of a session that doesn't say what went with it, as before 3.6, is a row for each znode."""
+    """The changes; an end of a session that doesn't report what went with it, as before 3.6, is a row for each
+    znode."""
     for change in changes:
         if change.refusal is not None or change.error is not None:
             yield change

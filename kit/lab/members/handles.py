@@ -1,4 +1,4 @@
-"""Handles of the lab's consumers: what each one delivered, and what it says about its own partitions."""
+"""Handles of the lab's consumers: what each one delivered, and what it reports about its own partitions."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ REGISTER_SECONDS = 60.0
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """One line a consumer said; ``at_ms`` is epoch time, ``name`` one of ``REG``, ``BEG``, ``ASSIGN`` …"""
+    """One line a consumer reported; ``at_ms`` is epoch time, ``name`` one of ``REG``, ``BEG``, ``ASSIGN`` …"""
 
     at_ms: int
     consumer: str
@@ -71,7 +71,7 @@ class Consumer:
         }
 
     def partitions(self) -> set[tuple[str, int]]:
-        """The (topic, partition) pairs that this member says it owns.
+        """The (topic, partition) pairs that this member reports it owns.
 
         An old member's listener reports them, a new member's assignment callback. Without either (0.8.2, console) they
         are those of which it delivered a record.
@@ -93,14 +93,14 @@ class Consumer:
         self.process.wait_until(self.is_member, f"{self.consumer_id} a member", seconds)
 
     def is_member(self) -> bool:
-        """Return whether it has said that it became a member of its group."""
+        """Return whether it has reported that it became a member of its group."""
         if self.kind == "console":
             return "Adding newly assigned partitions" in self.events_file.read_text(encoding="utf-8")
         return any(event.name in ("REG", "ASSIGN") for event in self.events())
 
     @property
     def has_left(self) -> bool:
-        """Return whether it has said that it left its group in order."""
+        """Return whether it has reported that it left its group in order."""
         return bool(self.events("STOP"))
 
     def pause(self) -> None:

@@ -33,7 +33,7 @@ def places(producer: Producer, topics: list[str]) -> Iterator[tuple[str, int]]:
 
 
 def note(spec: dict[str, Any], lines: TextIO, error: Any, message: Message) -> None:
-    """Write an acknowledged record down, or say that it failed."""
+    """Write an acknowledged record down, or report that it failed."""
     if error is not None:
         sys.stderr.write(f"not written: {error}\n")
         return

@@ -70,7 +70,7 @@ def launch(
     members: Sequence[PythonMember],
     profile: Path | None = None,
 ) -> list[Consumer]:
-    """Start one process with ``members`` without waiting; they log in at ZooKeeper as this profile says."""
+    """Start one process with ``members`` without waiting; they log in at ZooKeeper as this profile describes."""
     specs, consumers = [], []
     instances = [instance_id() for _ in members]
     name = f"python-{members[0].group}-{instances[0]}"

@@ -41,7 +41,7 @@ class _Delayed(HandOver):
 
 
 def start(spec: dict[str, Any], events: Events) -> ZookeeperMember | KafkaMember:
-    """One member, consuming; says ``ERR`` when it can't be started."""
+    """One member, consuming; reports ``ERR`` when it can't be started."""
     hand_over = _Delayed(Path(spec["record"]), spec.get("delay_ms", 0))
     if spec["flavour"] == "kc":
         config = spec["config"]

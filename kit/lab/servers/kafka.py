@@ -65,19 +65,19 @@ class Broker:
         """Prepare a start; a broker of ZooKeeper's needs nothing."""
 
     def await_started(self) -> None:
-        """Wait until its log says that it has started. Raises LabError with its last log lines."""
+        """Wait until its log reports that it has started. Raises LabError with its last log lines."""
         assert self.process is not None
         self.process.wait_until(self.has_started, "started", START_SECONDS)
 
     def has_started(self) -> bool:
-        """Return whether its log says so since the last launch; the log is appended over restarts."""
+        """Return whether its log reports it since the last launch; the log is appended over restarts."""
         assert self.process is not None
         with self.process.log.open("rb") as log:
             log.seek(self._log_read)
             return self.started_line().encode() in log.read()
 
     def started_line(self) -> str:
-        """The line of its log that says it has started."""
+        """The line of its log that reports it has started."""
         return f"KafkaServer id={self.broker_id}] started"
 
     def settings(self, folder: Path) -> dict[str, str]:

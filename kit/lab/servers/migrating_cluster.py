@@ -198,7 +198,8 @@ class MigratingServers(Servers):
         return "\n".join(f"{each.name}:\n{each.last_lines()}" for each in processes)
 
     def hand_back(self) -> None:
-        """From dual write back to a controller of ZooKeeper's, as Kafka's documentation says; brokers stay as they are.
+        """From dual write back to a controller of ZooKeeper's, as Kafka's documentation reports; brokers stay as they
+        are.
 
         The controllers end and lose their disks; one transaction raises ``/controller_epoch`` above KRaft's epochs and
         deletes ``/controller`` and ``/migration``. A broker takes ``/controller`` at once; none may be stopped until

@@ -104,7 +104,7 @@ def refuse_without_zookeeper(cluster: Cluster) -> None:
 def plan_group(
     cluster: Cluster, deployer: Deployer, request: GroupPlanRequest, made_by: str, overrides: Iterable[str] = ()
 ) -> Plan:
-    """Examine the group, then again a while later, and say what is to be done. Writes nothing.
+    """Examine the group, then again a while later, and report what is to be done. Writes nothing.
 
     Raises:
         NotFound, ConnectError: there is no such group, or it can't be read.
@@ -304,7 +304,7 @@ def _risks(steps: Sequence[Step]) -> tuple[str, ...]:
 
 
 def _short_soaks(steps: Sequence[Step], before: GroupState, now: GroupState) -> Iterator[str]:
-    """No store shows how often members commit; what was seen in the observation is said."""
+    """No store shows how often members commit; what was seen in the observation is reported."""
     moved, lagging = n_committed(before, now)
     for soak in (SoakParameters.of(step) for step in steps if step.kind == SOAK):
         if soak.soak_s < COMMIT_EVERY_S[soak.flavour]:

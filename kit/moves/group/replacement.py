@@ -1,4 +1,4 @@
-"""Replacements of members by members of another flavour: the step that says them, and what holds of them; pure."""
+"""Replacements of members by members of another flavour: the step that reports them, and what holds of them; pure."""
 
 from __future__ import annotations
 
@@ -48,8 +48,8 @@ Counts = Mapping[str, int]
 class ReplaceParameters(StepParameters):
     """From ``before`` to ``after`` (flavour → members), which differ by some of one flavour becoming another.
 
-    ``instruction`` is the deployer's, who is a person or not. ``members`` says whom to replace, in this order, as far
-    as it is known. One replacement may take ``step_timeout_s``; after one was called off, nothing may change for
+    ``instruction`` is the deployer's, who is a person or not. ``members`` reports whom to replace, in this order, as
+    far as it is known. One replacement may take ``step_timeout_s``; after one was called off, nothing may change for
     ``quiet_s``.
     """
 

@@ -336,7 +336,7 @@ class Lease:
 
 
 def describe_holder(holder: Member | None) -> str:
-    """Return who holds a lock, as far as its group says so."""
+    """Return who holds a lock, as far as its group reports it."""
     if holder is None:
         return "another run is taking the lock"
     return str(holder.mark) if holder.mark is not None else f"client {holder.client_id!r} on {holder.host}"

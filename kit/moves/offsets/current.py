@@ -44,7 +44,7 @@ _GROUPS: dict[str, Any] = {
 class Committed:
     """``offsets`` (a row per group and partition) and ``groups``, as of ``observed_at`` (None: never read).
 
-    A missing offset is null, and so is its lag; ``error`` says what could not be read.
+    A missing offset is null, and so is its lag; ``error`` reports what could not be read.
     """
 
     observed_at: datetime | None

@@ -1,6 +1,6 @@
 """Plans that delete whole groups from Kafka: idle and dead ones, and those that tools left behind.
 
-Only groups without members, at most as many as is said, with every offset kept in the plan, so that an undo commits
+Only groups without members, at most as many as is reported, with every offset kept in the plan, so that an undo commits
 them again. Planning only reads. Groups in ZooKeeper are not deleted: a znode's deletion would have to exclude members
 that register at that moment, which old consumers don't respect.
 """

@@ -112,7 +112,7 @@ class Member:
 
 
 class Refused(Exception):
-    """Nothing was written to the group, for certain; has the answer that says why."""
+    """Nothing was written to the group, for certain; has the answer that gives the reason."""
 
     def __init__(self, answer: Answer) -> None:
         super().__init__(answer.error)
@@ -123,7 +123,7 @@ def _write_group(
     client: BrokerClient, group_id: str, asked: Asked, known: Mapping[Key, Stored], deadline: Deadline
 ) -> dict[Place, Answer]:
     """Try again what may not have been written. A new generation has begun then, so no former commit is still to come:
-    the offset that is read says whether it was made.
+    the offset that is read reports whether it was made.
     """
     answers, left, attempt, own = dict[Place, Answer](), dict(asked), 0, set[str]()
     stored = KafkaWriter(client)

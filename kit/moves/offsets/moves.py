@@ -13,9 +13,9 @@ from kit.moves.offsets.selection import Key
 class Stored:
     """One committed offset in a store; ``offset`` None without an ``error``: there is none.
 
-    ``version`` is the offset znode's, ``metadata`` and ``leader_epoch`` are Kafka's; ``error`` says why the offset is
-    not known. ``topic_id`` is the id that the topic had before the offset was read, None if unknown; no store holds it,
-    so two offsets with different topic ids may be equal.
+    ``version`` is the offset znode's, ``metadata`` and ``leader_epoch`` are Kafka's; ``error`` gives the reason the
+    offset is not known. ``topic_id`` is the id that the topic had before the offset was read, None if unknown; no store
+    holds it, so two offsets with different topic ids may be equal.
     """
 
     offset: int | None = None
@@ -55,7 +55,8 @@ class OffsetTarget:
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """One partition's offset, ``before`` → ``after``; ``reason`` says why ``after`` is not the wanted offset."""
+    """One partition's offset, ``before`` → ``after``; ``reason`` gives the reason ``after`` is not the wanted
+    offset."""
 
     target: OffsetTarget
     after: int | None

@@ -78,7 +78,7 @@ def plan_copy_to_cluster(
 ) -> Plan:
     """Copy committed offsets of Kafka groups from one cluster to another, by the records on both sides.
 
-    Each offset is translated as ``other.by`` says; ``record`` and ``syncs`` fall back to the timestamp of the next
+    Each offset is translated as ``other.by`` reports; ``record`` and ``syncs`` fall back to the timestamp of the next
     record. The plan names the method, the distance and the doubt of each partition. An offset that can't be translated
     is left out and listed.
 

@@ -166,7 +166,7 @@ def plan_import(
     none. It names no cluster.
 
     An offset of a topic that was deleted and created again since the export is left out and listed. If the file has no
-    topic ids, or the brokers have none, so is an offset outside its log. The ids of another cluster say nothing, and
+    topic ids, or the brokers have none, so is an offset outside its log. The ids of another cluster report nothing, and
     its leader epochs are not written.
 
     Raises:

@@ -25,7 +25,8 @@ NONE = GroupProtocol("", None, "", None, None, -1)
 
 @dataclass(frozen=True, slots=True)
 class ProtocolState(GroupState):
-    """A :class:`GroupState` whose members' flavours are ``classic`` and ``consumer``, and what its coordinator says."""
+    """A :class:`GroupState` whose members' flavours are ``classic`` and ``consumer``, and what its coordinator
+    reports."""
 
     protocol: GroupProtocol = NONE
 

@@ -181,7 +181,7 @@ def _form(content: bytes) -> str:
 
 
 def _check_is_valid(field: str, path: Path, content: bytes) -> None:
-    """Servers refuse a certificate that is not valid now, with an alert that does not say why."""
+    """Servers refuse a certificate that is not valid now, with an alert that does not give the reason."""
     now = time.time()
     starts_at, ends_at = next(iter(validities(content)), (now, now + 1))
     if ends_at <= now:

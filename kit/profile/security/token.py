@@ -1,4 +1,4 @@
-"""A token, and what it says of itself."""
+"""A token, and what it reports of itself."""
 
 from __future__ import annotations
 

@@ -123,12 +123,13 @@ def reached_state(event: Event) -> str | None:
 
 
 def leaves(event: Event) -> bool:
-    """Return whether its member leaves the group by this line; of a member that was fenced, other lines say so."""
+    """Return whether its member leaves the group by this line; of a member that was fenced, other lines report it."""
     return event["kind"] in ("leaving", "left") or new_state(event) in ("LEAVING", "UNSUBSCRIBED", "STALE")
 
 
 def phase_of(event: Event) -> Phase:
-    """A Java member of the new protocol names its states; without a listener it says nothing else of an assignment."""
+    """A Java member of the new protocol names its states; without a listener it reports nothing else of an
+    assignment."""
     if state := new_state(event):
         return Phase.ENDED if state in _REACHED else Phase.LEFT if state in _GONE else Phase.OPENING
     if event["kind"] == "synced" and "[Worker " in event["text"]:
@@ -143,7 +144,7 @@ def phase_of(event: Event) -> Phase:
 class RebalanceAttempt:
     """One consumer's way from the first sign of a rebalance to its end.
 
-    ``at``: the first time of each kind of event, in µs. ``failures``: the events that say that it failed. ``life``:
+    ``at``: the first time of each kind of event, in µs. ``failures``: the events that report that it failed. ``life``:
     of the group, see ``lives``.
     """
 
@@ -345,7 +346,8 @@ def _alone(events: list[Event]) -> dict[tuple[Any, ...], Any]:
 
 
 def stream_of(event: Event) -> tuple[Any, ...]:
-    """Return whose lines these are as far as the line says: new clients name themselves, old ones only their file."""
+    """Return whose lines these are as far as the line describes: new clients name themselves, old ones only their
+    file."""
     named = event["source"] in _NAME_THEIR_CLIENT or any(prefix in event["text"] for prefix in _NAMED)
     handle = _HANDLE.search(event["text"]) if event["source"] == "librdkafka" else None
     if handle and event["client_id"]:

@@ -1,7 +1,7 @@
 """KIP-848 groups by their coordinators' logs and by the coordinators' topic: where they differ.
 
 A coordinator logs each epoch of a group, and before it who joined. The topic has each that was stored, but those before
-the first one that compaction left: of them nothing is said, nor of a group that was deleted meanwhile.
+the first one that compaction left: of them nothing is reported, nor of a group that was deleted meanwhile.
 """
 
 from __future__ import annotations

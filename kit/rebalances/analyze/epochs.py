@@ -101,7 +101,7 @@ def _of_group(rows: list[dict[str, Any]]) -> Iterator[Rebalance]:
 def _earlier_members(rows: Iterable[Row]) -> Iterator[str]:
     """Members that joined before the first record: the topic may be compacted, or read since a later time.
 
-    The first record of such a member says that it had an epoch before, or that it leaves.
+    The first record of such a member reports that it had an epoch before, or that it leaves.
     """
     introduced: set[str] = set()
     known: set[str] = set()

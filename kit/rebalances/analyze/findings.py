@@ -39,7 +39,7 @@ def log_findings(events: IntoDataFrame | FoldedLogs) -> pl.DataFrame:
     """``tables.LOG_FINDINGS``. Kinds: ``storm``, ``rejoining``, ``rejoining_alone``, ``unreached_coordinator``,
     ``long_join``, ``long_sync``, ``fenced``, ``evicted``, ``crashed``, ``commit_failed``, ``offset_reset``,
     ``owned_twice``, ``not_assigned``, ``not_fetched``, ``unfinished``, ``skipped_generation``, ``several_consumers``,
-    ``clocks_apart``. Each says when and who, as far as the log does."""
+    ``clocks_apart``. Each reports when and who, as far as the log does."""
     logs = folded(events)
     members, groups, instances = member_rebalances(logs), rebalances(logs), logs.instances
     findings = [
@@ -292,7 +292,7 @@ def _is_asked_for(event: Event, sought: set[str]) -> bool:
 
 
 def _is_evicted(event: Event) -> bool:
-    """Java 2.4 to 2.8 says it in no other line than that of leaving; later ones print both at once."""
+    """Java 2.4 to 2.8 reports it in no other line than that of leaving; later ones print both at once."""
     return event["kind"] == "leaving" and _FOR_POLL_TIMEOUT.search(event["text"]) is not None
 
 

@@ -28,7 +28,7 @@ def replayed(group: GroupLogs) -> list[Rebalance]:
 
 
 def _holders_after(group: GroupLogs, number: int, holders: Owners) -> Owners:
-    """Return who has what: in the new protocol a member keeps what no log says that it lost."""
+    """Return who has what: in the new protocol a member keeps what no log reports that it lost."""
     gone = group.removed(number) | group.resigned(number)
     after = {p: member for p, member in holders.items() if member not in gone} if group.has_epochs else {}
     for row in group.rows.get(number, []):

@@ -69,7 +69,7 @@ class GroupLogs:
         assignments: generation → the whole group's, member → partitions, where a leader printed it; None: not which.
         apart: brokers' lines that belong to no generation.
         by_broker: its members, as far as brokers name them.
-        left_at: member → when it said that it left.
+        left_at: member → when it reported that it left.
         instance_ids: static member → its ``group.instance.id``.
     """
 
@@ -166,7 +166,7 @@ def _instance_ids(events: Iterable[Event]) -> dict[str, dict[str, str]]:
 
 
 def _take_assignments(group: GroupLogs, instance: ConsumerInstance) -> None:
-    """All members and what they get, where a leader printed it; before 2.4 another line says the generation."""
+    """All members and what they get, where a leader printed it; before 2.4 another line reports the generation."""
     for attempt in instance.attempts:
         for event in attempt.all_of(*_BY_LEADER) if attempt.life == group.life else ():
             number = attempt.generation if event["generation"] is None else event["generation"]

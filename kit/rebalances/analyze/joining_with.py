@@ -19,7 +19,7 @@ def session_timeout_ms(attempt: RebalanceAttempt) -> int | None:
 
 
 def protocols(attempt: RebalanceAttempt) -> tuple[str, ...] | None:
-    """The assignors it offers, in its order; None: the log doesn't say."""
+    """The assignors it offers, in its order; None: the log doesn't report."""
     names = [old or new for event in attempt.all_of("join_requested") for old, new in _PROTOCOLS.findall(event["text"])]
     return tuple(dict.fromkeys(names)) or None
 

@@ -95,7 +95,7 @@ def _continue_lives(instance: ConsumerInstance) -> None:
 
 
 def _numbered(instance: ConsumerInstance) -> Iterator[tuple[RebalanceAttempt, Event]]:
-    """The attempts that have a generation, with the first line that says it; the remaining attempts are of the life
+    """The attempts that have a generation, with the first line that reports it; the remaining attempts are of the life
     before.
     """
     for attempt in instance.attempts:

@@ -1,6 +1,6 @@
 """Two accounts of the same groups, by their logs and by the coordinators' topic: where they differ.
 
-The topic is what the coordinator stored; logs are what members and brokers said. They agree or one of them lacks
+The topic is what the coordinator stored; logs are what members and brokers reported. They agree or one of them lacks
 something: a log that wasn't given, a record that was compacted away, a member that acted on an old assignment.
 """
 

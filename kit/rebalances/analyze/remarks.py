@@ -129,7 +129,7 @@ def _by_kind(events: Iterable[Event]) -> dict[str, list[Event]]:
 
 
 def _of_group(group: GroupLogs, generations: list[Rebalance]) -> list[LogRemark]:
-    """The brokers' lines that belong to no generation, or of which the sentence about it says nothing."""
+    """The brokers' lines that belong to no generation, or of which the sentence about it reports nothing."""
     untold = list(group.apart)
     for row in generations:
         named = {*(row.joined or ()), *(row.left or ())}

@@ -91,7 +91,7 @@ def _generations(rows: Iterator[dict[str, Any]]) -> Iterator[list[list[dict[str,
 def _rebalance(
     stored: list[list[dict[str, Any]]], before: Rebalance | None, owned_before: Owners, owned: Owners
 ) -> Rebalance:
-    """The first record says when; the last, which may have a static member's new id, says who."""
+    """The first record reports when; the last, which may have a static member's new id, reports who."""
     last = stored[-1]
     members = {row["member_id"] for row in last} - {None}
     row = stored_rebalance(stored[0][0], members, before, owned_before, owned)

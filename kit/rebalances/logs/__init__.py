@@ -4,7 +4,7 @@ What ``kit.groups.read`` asks servers for fits on one machine. Logs are many and
 ``scan`` keeps the lines that may matter, ``extract`` makes events of them. Both work on columns: no line passes
 through Python. Nothing here judges: ``kit.rebalances.analyze`` does.
 
-- ``layouts``: how a line says when and who.
+- ``layouts``: how a line reports when and who.
 - ``foreign``: lines in no known layout; ``known_text``, ``printed_times``: what is searched for in them;
   ``not_logged``: what is pasted beside logs.
 - ``wordings``: what clients and brokers print, by version.

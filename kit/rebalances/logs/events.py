@@ -49,8 +49,8 @@ def read_client_logs(
     The files are read once, now.
 
     Args:
-        zone: of times that don't say theirs (``Europe/Paris``, ``+05:30``); None: as the file proves it, else unknown.
-        layout: one of ``layouts.NAMES``; None: whichever fits, line by line.
+        zone: of times that don't report theirs (``Europe/Paris``, ``+05:30``); None: as the file proves it, else
+        unknown. layout: one of ``layouts.NAMES``; None: whichever fits, line by line.
 
     Raises:
         InputError: no such layout or zone.

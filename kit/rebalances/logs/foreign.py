@@ -39,7 +39,7 @@ _MARKUP = (
 )
 """The texts that markup writes, and their meaning, in this order."""
 _HEADING = r"^\s*#+ "
-"""A title of Markdown says again what a log below it says."""
+"""A title of Markdown reports again what a log below it reports."""
 _OBJECT = r"(\{.*\})[\s,;'\"]*$"
 _WRAPPED = r"^\s*\{\"[\w.-]+\":\s*(\{.*\})\}[\s,;]*$"
 """An object whose only key holds the one with the message."""
@@ -48,7 +48,7 @@ _MESSAGE_KEYS = (
     *(f"$['{key}']['message']" for key in ("jsonPayload", "_source", "fields", "attributes", "log")),
 )
 _WITH_WHY = "assigning partitions"
-"""franz-go's text that says why, and no group."""
+"""franz-go's text that gives the reason, and no group."""
 _DEPTH = 3
 """JSON may hold JSON this often."""
 _THREAD = r"\[thrd:.*?\]: (.*)$"
@@ -70,7 +70,7 @@ _SENTENCE = r"^\s*(?:[A-Za-z']+[,.]? ){12}"
 def resolved(records: pl.DataFrame) -> pl.DataFrame:
     """``records`` of whatever layout; those without a ``message`` get one where they hold a known text, or have the
     form of a line of a log. ``known_source``: whose wording that text is; ``is_prose``: it is in a sentence;
-    ``is_thrown``: an exception says it."""
+    ``is_thrown``: an exception reports it."""
     records = nothing_said(records)
     is_lacking = pl.col("message").is_null() & ~has(pl.col("raw"), layouts.JUL_HEADER) & ~is_stack(pl.col("raw"))
     if not records.select(is_lacking.any()).item():

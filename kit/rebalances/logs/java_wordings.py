@@ -386,5 +386,5 @@ context|1.12+|Discovered new partitions:
 context|1.12+|Assigning splits to readers
 """,
 )
-"""Spring's containers, Storm's spouts, Flink's sources, Kafka Streams and zio-kafka. The client says the same of
+"""Spring's containers, Storm's spouts, Flink's sources, Kafka Streams and zio-kafka. The client reports the same of
 partitions itself; Flink assigns them without a group. Versions are theirs, of a refused commit the client's."""

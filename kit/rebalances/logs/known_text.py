@@ -52,9 +52,9 @@ _THROWN = (
 )
 """The front of a stack's first line, and of a cause."""
 _TELL_WHAT_FAILED = ("commit_failed", "member_fenced", "offset_missing", "out_of_range")
-"""The kinds of events that clients throw: with their own words, not with what the program says."""
+"""The kinds of events that clients throw: with their own words, not with what the program reports."""
 _BY = ("phrase", "found_source", "is_open")
-"""The columns that decide of which kind a text is; ``is_open``: it does not say whose it is."""
+"""The columns that decide of which kind a text is; ``is_open``: it does not report whose it is."""
 _QUOTE_END = r"(?:\\n)?\\*\"(?:\s*[,}]|\s+\w+=|$).*$"
 _LOGGER_BEHIND = r"\s\(([A-Za-z_][\w$]*(?:\.[\w$]+)+)(?::\d+)?\)(?: - [\w.-]+=[^()]*)?\s*$"
 
@@ -64,7 +64,7 @@ def located(texts: pl.DataFrame) -> pl.DataFrame:
 
     ``found``: from where it begins; ``front``: what is before; ``behind``: the logger behind it;
     ``found_source``, ``found_kind``: whose wording it is, and of which event;
-    ``is_prose``: it is in the midst of a sentence, or may begin one; ``is_thrown``: it is what an exception says.
+    ``is_prose``: it is in the midst of a sentence, or may begin one; ``is_thrown``: it is what an exception reports.
     """
     marked = _marked(pl.col("text"))
     for first in (_WORD_FIRST, _OLD_PREFIX, _OF_GO):
@@ -147,7 +147,7 @@ def unquoted(tail: pl.Expr, front: pl.Expr) -> pl.Expr:
 
 
 def _with_kinds(tails: pl.DataFrame) -> pl.DataFrame:
-    """With ``found_source`` and ``kind``: by what the text says of itself, else the first whose wording it is."""
+    """With ``found_source`` and ``kind``: by what the text reports of itself, else the first whose wording it is."""
     of_itself = fields.source_of(pl.col("found"), pl.lit(""), pl.lit(None, pl.String))
     sourced = tails.with_columns(found_source=of_itself, phrase=fields.without_client_prefix(pl.col("found")))
     is_open = (pl.col("found_source") == wordings.JAVA) & (pl.col("phrase") == pl.col("found"))

@@ -1,7 +1,7 @@
 """Layouts of log lines: where a line has its time, level, logger and message, and which prefixes it may have.
 
 A layout is found per line, so that files may mix them. A time without a zone stays unknown in UTC unless the caller
-says the zone or the file proves it (0.9's request dumps hold epoch milliseconds beside the printed time).
+reports the zone or the file proves it (0.9's request dumps hold epoch milliseconds beside the printed time).
 """
 
 from __future__ import annotations

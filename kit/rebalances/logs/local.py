@@ -61,7 +61,7 @@ def _refuse_special(path: Path) -> None:
 
 
 def _weight(file: str, size: int) -> int:
-    """Return how many bytes it unpacks to, about; a gzip says it at its end, of its last part and modulo 4 GiB."""
+    """Return how many bytes it unpacks to, about; a gzip reports it at its end, of its last part and modulo 4 GiB."""
     likely = size * _GROWS.get(Path(file).suffix, 1)
     if not file.endswith(".gz") or size < 18:  # the shortest gzip
         return likely

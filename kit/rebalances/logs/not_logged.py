@@ -28,7 +28,7 @@ _PLACEHOLDER = (
     r"%[sdv](?:\W|$)|(?:^|[\s\"'(=:])\$\{?[a-z_]\w*|[^:=]\s\{\}[\s.,:]|\b(?:group|member|partition|topic) <[\w .-]+>"
 )
 SAY_WHAT = ("assigned", "revoked", "lost", "joined", "synced", "offset_found", "offset_missing", "offset_reset")
-"""Events whose clients say behind the first words which partitions, or which generation."""
+"""Events whose clients report behind the first words which partitions, or which generation."""
 
 
 def is_program(line: pl.Expr) -> pl.Expr:
@@ -47,7 +47,7 @@ def is_template(text: pl.Expr) -> pl.Expr:
 
 
 def says_nothing(front: pl.Expr, text: pl.Expr) -> pl.Expr:
-    """Return whether a line holds the first words of a text alone, behind which its client says more."""
+    """Return whether a line holds the first words of a text alone, behind which its client reports more."""
     every = (each for table in wordings.BY_SOURCE.values() for each in table if each.kind in SAY_WHAT)
     heads = sorted({each.head.strip() for each in every if not each.head.rstrip().endswith(":")})
     return ~has(front, r"\S") & replaced(text, r"[\s.]+$", "").is_in(heads)

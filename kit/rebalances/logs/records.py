@@ -55,9 +55,9 @@ def records_of(lines: pl.LazyFrame, layout: str | None) -> pl.DataFrame:
 
 
 def timed(entries: pl.LazyFrame, zone: str | None) -> pl.LazyFrame:
-    """``observed_at``: as the time says its zone, or as it was given. ``local_at``: µs, for what comes before what.
-    ``zone_step``: how far a request dump's time is from UTC, in quarters of an hour: it holds the epoch's milliseconds,
-    and the printed time in front.
+    """``observed_at``: as the time describes its zone, or as it was given. ``local_at``: µs, for what comes before
+    what. ``zone_step``: how far a request dump's time is from UTC, in quarters of an hour: it holds the epoch's
+    milliseconds, and the printed time in front.
     """
     behind = extracted(pl.when(pl.col("time_text").is_null()).then("message"), _TIME_BEHIND)
     time, local = pl.col("time_text"), pl.col("local")
@@ -142,7 +142,7 @@ def _with_texts_behind_prefixes(entries: pl.DataFrame) -> pl.DataFrame:
 
 
 def _with_exceptions_once(entries: pl.DataFrame) -> pl.DataFrame:
-    """Take an exception as an event, too, unless a line before it says so: a log line, or the same exception."""
+    """Take an exception as an event, too, unless a line before it reports it: a log line, or the same exception."""
     if not entries["is_thrown"].any():
         return entries
     is_said = ~pl.col("is_prose") | pl.col("is_thrown")

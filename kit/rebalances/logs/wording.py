@@ -41,7 +41,7 @@ class LogTemplate:
 
     @property
     def pattern(self) -> str | None:
-        """A regular expression for the whole; None where the head says all."""
+        """A regular expression for the whole; None where the head reports all."""
         head, gap, rest = self.template.partition("{}")
         if not gap or not rest.strip():
             return None

@@ -71,4 +71,4 @@ BY_SOURCE = {
     PYKAFKA: PYKAFKA_LINES,
     LIBRDKAFKA: RDKAFKA,
 }
-"""In the order in which they are tried for a line that does not say whose it is; librdkafka's nearly always do."""
+"""In the order in which they are tried for a line that does not report whose it is; librdkafka's nearly always do."""

@@ -69,7 +69,7 @@ def _decoded(octets: bytes) -> str | None:
 
 
 def integers(values: Ints, kind: pa.DataType, is_null: Mask | None = None) -> pa.Array:
-    """An Arrow column of integers; null where the mask says so."""
+    """An Arrow column of integers; null where the mask reports it."""
     return pa.array(values, mask=is_null).cast(kind)
 
 
@@ -78,6 +78,6 @@ _LAST_MS = 253_402_300_799_999
 
 
 def times(ms: Ints, is_null: Any = False) -> pa.Array:
-    """Epoch milliseconds → UTC; null where the mask says so, where negative, and where no calendar has it."""
+    """Epoch milliseconds → UTC; null where the mask reports it, where negative, and where no calendar has it."""
     unknown = (ms < 0) | (ms > _LAST_MS) | is_null
     return pa.array(np.where(unknown, 0, ms) * 1000, mask=unknown).cast(pa.timestamp("us", tz="UTC"))

@@ -40,7 +40,7 @@ def epoch_rows(records: Records, keys: Keys, topic_names: Names) -> pa.Table:
 
 
 def parse_epoch(row: GroupEpoch, kind: int, value: bytes, topic_names: Names) -> GroupEpoch:
-    """The row of a key, with what its value says."""
+    """The row of a key, with what its value reports."""
     cursor = Cursor(value, is_flexible=True)
     try:
         version = cursor.number(">h")
