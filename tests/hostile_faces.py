@@ -50,6 +50,7 @@ from tests.models.operations import ToyGroup, ToyOperations
 from tests.models.protocol_groups import group as classic_group
 from tests.unit.kraft.move.move_plans import WORDS, plan_to
 from tests.unit.protocol.test_checks import GROUP as protocol_group, facts as protocol_facts
+from tests.unit.widgets.shown import below
 from widgets import fleet_wizard, offsets_wizard, rollback_wizard, toggle_wizard, wizard
 from widgets.fleet import html as fleet_html
 from widgets.group.model import GroupMigration
@@ -352,12 +353,6 @@ class _HostileGroup(ToyGroup):
 
     def _member(self, number: int, flavour: str, now: datetime) -> Any:
         return replace(super()._member(number, flavour, now), host=self.name, member_id=f"{self.name}{number}")
-
-
-def below(widget: Any) -> Iterator[Any]:
-    for child in getattr(widget, "children", ()):
-        yield child
-        yield from below(child)
 
 
 def fragments_of(module: ModuleType) -> set[str]:

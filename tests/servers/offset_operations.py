@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 
+from kit import connect
 from kit.engine.execution.run import Run, start_run
 from kit.engine.model.approval import approve
 from kit.engine.model.states import RunState
@@ -15,6 +17,7 @@ from kit.moves.offsets.kafka import KafkaWriter
 from kit.moves.offsets.moves import Stored
 from kit.moves.offsets.performer import OffsetsPerformer
 from kit.moves.offsets.zookeeper import offset_path
+from kit.profile import load_profile
 from tests.servers.awaiting import SECONDS, awaited
 
 DEADLINE_S = 60.0
@@ -106,6 +109,20 @@ class OffsetOperations:
 
     def await_no_members(self, group: str) -> None:
         awaited(lambda: self.everything().kafka[group].members, lambda members: not members, f"no member in {group}")
+
+
+@contextmanager
+def one_topic(lab, request, folder, partitions: int) -> Iterator[OffsetOperations]:
+    """A cluster with a topic of the test's name and 100 records; ``group`` has no offsets yet."""
+    path = folder / "offramp.toml"
+    path.write_text(lab.profile_toml())
+    name = request.node.name.replace("[", "-").rstrip("]").removeprefix("test_")[:80]
+    lab.create_topic(name, partitions)
+    lab.produce(name, 100)
+    with connect(load_profile(file=path)) as cluster:
+        site = OffsetOperations(cluster, folder / "runs")
+        site.lab, site.topic, site.group = lab, name, f"g-{name}"
+        yield site
 
 
 def await_member(consumer, topic):

@@ -21,7 +21,7 @@ from kit.moves.offsets.plan import PlanOptions, Reset, plan_reset, select
 from kit.profile import load_profile
 from kit.protocol.read import fetch_group_protocols
 from tests.servers.awaiting import awaited
-from tests.servers.offset_operations import OffsetOperations, await_member
+from tests.servers.offset_operations import OffsetOperations, await_member, one_topic
 
 OPTIONS = PlanOptions(made_by="ann", now=datetime.now(UTC), allow_backwards=True, is_exclusive=True)
 PARTITIONS = 2
@@ -29,14 +29,7 @@ PARTITIONS = 2
 
 @pytest.fixture
 def site(kraft_lab, request, tmp_path):
-    path = tmp_path / "offramp.toml"
-    path.write_text(kraft_lab.profile_toml())
-    name = request.node.name.replace("[", "-").rstrip("]").removeprefix("test_")[:80]
-    kraft_lab.create_topic(name, PARTITIONS)
-    kraft_lab.produce(name, 100)
-    with connect(load_profile(file=path)) as cluster:
-        site = OffsetOperations(cluster, tmp_path / "runs")
-        site.lab, site.topic, site.group = kraft_lab, name, f"g-{name}"
+    with one_topic(kraft_lab, request, tmp_path, PARTITIONS) as site:
         yield site
 
 

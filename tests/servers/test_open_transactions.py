@@ -10,7 +10,6 @@ from datetime import UTC, datetime
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 
-from kit import connect
 from kit.engine.model.actor import ClusterPerformer
 from kit.engine.model.performer import Outcome
 from kit.engine.model.states import RunState
@@ -23,10 +22,9 @@ from kit.moves.offsets.group_steps import KIND, RECIPES, before_of
 from kit.moves.offsets.moves import Stored
 from kit.moves.offsets.performer import OffsetsPerformer
 from kit.moves.offsets.plan import PlanOptions, Reset, plan_delete, plan_reset, select
-from kit.profile import load_profile
 from tests.reporting import Permissive
 from tests.servers.awaiting import SECONDS, awaited
-from tests.servers.offset_operations import OffsetOperations
+from tests.servers.offset_operations import one_topic
 
 NOW = datetime.now(UTC)
 OPTIONS = PlanOptions(made_by="ann", now=NOW, allow_backwards=True, overrides=("kept_elsewhere",))
@@ -38,14 +36,7 @@ DEADLINE_S = 1.0
 
 @pytest.fixture
 def site(lab, request, tmp_path):
-    path = tmp_path / "offramp.toml"
-    path.write_text(lab.profile_toml())
-    name = request.node.name.replace("[", "-").rstrip("]").removeprefix("test_")[:80]
-    lab.create_topic(name, 2)
-    lab.produce(name, 100)
-    with connect(load_profile(file=path)) as cluster:
-        site = OffsetOperations(cluster, tmp_path / "runs")
-        site.lab, site.topic, site.group = lab, name, f"g-{name}"
+    with one_topic(lab, request, tmp_path, 2) as site:
         yield site
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import ipywidgets as ipw
@@ -28,3 +29,11 @@ def text(view: Any) -> str:
     """The text of all HTML inside a widget, in one line."""
     texts = (BeautifulSoup(each.value, "html.parser").get_text() for each in below(view) if isinstance(each, ipw.HTML))
     return " ".join(" ".join(texts).split())
+
+
+def until(condition: Callable[[], object], seconds: float = 20) -> None:
+    """Wait for what another thread sets."""
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.01)

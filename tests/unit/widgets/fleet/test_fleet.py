@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import time
 
 import ipywidgets as ipw
 import pytest
@@ -14,7 +13,7 @@ from kit.errors import ApprovalError, IllegalMove, InputError, NotFound, RunErro
 from kit.operations import frames
 from tests.limits import lower
 from tests.models.fleet import KAFKA, ZOOKEEPER, ToyFleet, open_toy_fleet
-from tests.unit.widgets.shown import below, button, field, text
+from tests.unit.widgets.shown import below, button, field, text, until
 from widgets import fleet_wizard
 from widgets.fleet import html as fleet_html
 from widgets.run import run_model
@@ -55,13 +54,6 @@ def approved(model):
     model.typed_subject, model.typed_digest = plan.subject, plan.digest[:8]
     model.approve()
     return plan
-
-
-def until(condition, seconds=20):
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end
-        time.sleep(0.01)
 
 
 def parsed(html):

@@ -23,6 +23,7 @@ from kit.errors import (
 from kit.moves.group.plan import PATH
 from tests.limits import lower
 from tests.models.operations import GROUP, KC, MEZKCC, OZKCC, ToyLock, open_toy
+from tests.unit.widgets.shown import until
 from widgets.run import run_model
 
 
@@ -44,13 +45,6 @@ def done(model, to_stage="canary MEZKCC"):
     approved(model, to_stage)
     model.act()
     model.wait(20)
-
-
-def until(condition, seconds=20):
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end
-        time.sleep(0.01)
 
 
 def test_a_group_has_to_be_named(toy, tmp_path):

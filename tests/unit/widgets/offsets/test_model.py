@@ -21,6 +21,7 @@ from kit.moves.offsets.files import load_offsets
 from kit.moves.offsets.moves import Stored
 from tests.limits import lower
 from tests.models.offsets import ToyOffsets, open_toy
+from tests.unit.widgets.shown import below, button, field
 from widgets import offsets_wizard
 from widgets.offsets import html as offsets_html, model as offsets_model
 from widgets.offsets.html import SHOWN, log_picture
@@ -68,20 +69,6 @@ def done(model, **request):
     model.act()
     model.wait(20)
     return plan
-
-
-def below(widget):
-    for child in getattr(widget, "children", ()):
-        yield child
-        yield from below(child)
-
-
-def button(view, label):
-    return next(each for each in below(view) if isinstance(each, ipw.Button) and each.description == label)
-
-
-def field(view, label):
-    return next(each for each in below(view) if getattr(each, "description", None) == label)
 
 
 def text(view):
