@@ -30,7 +30,7 @@ VERBS: Mapping[str, Verb] = {
     "ownership": Verb(
         "kit.cli.groups:app", "Owner of each partition of one group; without a group, ownership problems of all groups."
     ),
-    "readiness": Verb("kit.cli.groups:app", "Where each group is on the way to Kafka coordination (KIP-125)."),
+    "readiness": Verb("kit.cli.groups:app", "Show the stage of each group on the way to Kafka coordination (KIP-125)."),
     "protocol": Verb("kit.cli.protocol:app", "Groups between the classic and the consumer protocol (KIP-848)."),
     "report": Verb("kit.cli.report:app", "Run the report notebook over all groups."),
     "snapshot": Verb(
