@@ -47,7 +47,7 @@ class Store:
                 f"{folder} can't be the folder of a history, because Spark reads each of {PATTERNS} as "
                 "a pattern. Name another folder"
             )
-        self._check_version()
+        refuse_versions(self.folder, self._versions())
 
     @cached_property
     def files(self) -> Files:
@@ -167,9 +167,6 @@ class Store:
             return set()
         with describe_as(f"{self.path(ABOUT)} can't be read"):
             return {row.schema_version for row in about.collect()}
-
-    def _check_version(self) -> None:
-        refuse_versions(self.folder, self._versions())
 
 
 class Reading:

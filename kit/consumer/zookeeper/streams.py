@@ -277,7 +277,8 @@ class Stream:
             self._note_ends(self._consumer)
         good = list(filterfalse(Message.error, messages))
         with self._lock:
-            self._take_in([each for each in good if self._is_current(_pair(each))] if self._is_changed() else good)
+            is_changed = self._fetching != self._places
+            self._take_in([each for each in good if self._is_current(_pair(each))] if is_changed else good)
         for message in messages if len(good) < len(messages) else ():
             self._complain(message)
 
@@ -324,9 +325,6 @@ class Stream:
             self._consumer.incremental_assign(starts)
         self._fetching = {pair: place for pair, place in self._fetching.items() if pair not in gone} | added
         return True
-
-    def _is_changed(self) -> bool:
-        return self._fetching != self._places
 
     def _is_current(self, pair: TopicAndPartition) -> bool:
         place = self._places.get(pair)

@@ -167,7 +167,7 @@ class Journal:
         return file
 
     def _load(self) -> None:
-        chain = parse_chain(_whole(self._file), self.run_id)
+        chain = parse_chain(os.pread(self._file, os.fstat(self._file).st_size, 0), self.run_id)
         self.events: list[Event] = list(chain.events)
         self.head, self._is_current = chain.head, True
         if chain.torn:
@@ -286,10 +286,6 @@ def _without_secrets(entry: Entry) -> Entry:
     """Only errors hold what strangers wrote; the other columns hold names and our own words."""
     error = None if entry.error is None else without_secrets(entry.error, (entry.item,) if entry.item else ())
     return entry if error == entry.error else replace(entry, error=error, withheld="error")
-
-
-def _whole(file: int) -> bytes:
-    return os.pread(file, os.fstat(file).st_size, 0)
 
 
 def _clean(text: str | None) -> str | None:

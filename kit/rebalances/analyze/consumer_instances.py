@@ -371,12 +371,8 @@ def _is_another(instance: ConsumerInstance, event: Event) -> bool:
     if instance.member_id is None or instance.has_left:
         return False
     if kind == "join_requested" and "member_id=," in text:
-        return not _is_before_joining(instance)
+        return any(each["kind"] == "joined" for each in instance.events)
     return kind == "joined" and event["member_id"] not in (None, instance.member_id)
-
-
-def _is_before_joining(instance: ConsumerInstance) -> bool:
-    return not any(event["kind"] == "joined" for event in instance.events)
 
 
 def reasons(attempt: RebalanceAttempt) -> list[str]:
