@@ -116,6 +116,39 @@ def test_no_banned_word_is_in(room):
     assert banned(room) == [], BANNED
 
 
+CLAUSE = re.compile(
+    r"(what|who|whose|whom|of|so (many|much)|how|which|where|when|why|whether|that|those|such|as)\b", re.I
+)
+"""The beginnings of clauses and fragments, with which no docstring and no test name begins."""
+
+
+def docstrings(tree: ast.AST) -> Iterator[tuple[int, str]]:
+    """Yield the line and the text of each docstring, also of attributes and constants."""
+    for node in ast.walk(tree):
+        for statement in getattr(node, "body", ()) if not isinstance(node, ast.Lambda | ast.IfExp) else ():
+            if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant):
+                yield statement.lineno, str(statement.value.value).strip()
+
+
+def test_no_docstring_begins_with_a_clause():
+    files = [file for room in ("kit", "widgets", "tests") for file in sorted((ROOT / room).rglob("*.py"))]
+    begun = [
+        f"{file.relative_to(ROOT)}:{line}: {text[:60]}"
+        for file in files
+        for line, text in docstrings(ast.parse(file.read_text(encoding="utf-8")))
+        if CLAUSE.match(text)
+    ]
+    assert begun == []
+
+
+def test_no_test_name_begins_with_a_clause_or_has_a_banned_word():
+    trees = (ast.parse(file.read_text(encoding="utf-8")) for file in (ROOT / "tests").rglob("test_*.py"))
+    functions = [node for tree in trees for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
+    names = {node.name.removeprefix("test_") for node in functions if node.name.startswith("test_")}
+    sentences = {name: name.replace("_", " ") for name in names}
+    assert [name for name, text in sentences.items() if CLAUSE.match(text) or found_in(text)] == []
+
+
 @pytest.mark.parametrize(
     ("text", "words"),
     [

@@ -169,7 +169,7 @@ LOGGED = "2021-02-03 04:05:06.007 ERROR 1 --- [main] a.B : Offset commit failed 
         ([f"2021-02-03 04:05:06 ERROR [t] a.B - it ended; nested exception is {THROWN}"], 1, 0),
     ],
 )
-def test_what_an_exception_says_is_an_event_once(tmp_path, lines, n_events, n_context):
+def test_the_text_of_an_exception_is_an_event_once(tmp_path, lines, n_events, n_context):
     logs = read(tmp_path, *lines)
     assert set(logs.events["kind"]) == {"commit_failed"}
     assert logs.files.select("n_events", "n_context", "n_unknown").rows() == [(n_events, n_context, 0)]
