@@ -134,7 +134,7 @@ def test_one_of_several_clusters_has_to_be_named(tmp_path):
     kept = KraftHistory(tmp_path)
     for each in (one, other):
         kept.append(each)
-    with pytest.raises(HistoryError, match="has observations of several clusters \(one, two\): name one of them"):
+    with pytest.raises(HistoryError, match=r"has observations of several clusters \(one, two\): name one of them"):
         kept.soak()
     with pytest.raises(HistoryError, match="has no observation of 'three'; it has observations of one, two"):
         kept.soak("three")
