@@ -14,7 +14,7 @@ pytest_plugins = ("tests.leftovers", "tests.skips")
 settings.register_profile("offramp", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("offramp")
 
-# What a shell starts in the background ignores Ctrl-C, and so would every process that a test starts.
+# A process that a shell starts in the background ignores Ctrl-C, and so would every process that a test starts.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 TESTS = Path(__file__).parent

@@ -191,7 +191,7 @@ class Wizards:
         self.called: set[str] = set()
         before = sys.getprofile()
         sys.setprofile(self._note)
-        threading.setprofile(self._note)  # What a model's worker finds is drawn on its thread.
+        threading.setprofile(self._note)  # The result of a model's worker is drawn on its thread.
         try:
             self._group()
             self._fleet()

@@ -83,7 +83,7 @@ def _fields(section: Any, above: str) -> Iterator[tuple[str, Field[Any], Any]]:
         kind = kinds[field.name]
         if is_dataclass(kind) and kind is not SecretReference:
             yield from _fields(kind, f"{above}{field.name}.")
-        elif field.name not in ("name", "file"):  # Where the section was found.
+        elif field.name not in ("name", "file"):  # The place of the section.
             yield f"{above}{field.name}", field, kind
 
 

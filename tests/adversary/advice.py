@@ -47,7 +47,7 @@ AGES = (
 def seen(age: Age, rng: random.Random) -> PreflightFacts:
     """Return what a preflight reads of such a cluster; each fact may be hidden, or read wrongly by half."""
     control = replace(CONTROL, checkpoint=age.checkpoint, has_migration=age.checkpoint is not None)
-    modes = [age.mode, rng.choice((age.mode, "zookeeper"))]  # A broker that somebody put back.
+    modes = [age.mode, rng.choice((age.mode, "zookeeper"))]  # A broker that an operator put back.
     rng.shuffle(modes)
     brokers = [replace(each, mode=None if rng.random() < 0.2 else mode) for each, mode in zip(NODES[:2], modes)]
     controller = node("controller", 3000, leader_epoch=41, has_flag=rng.random() < 0.5)

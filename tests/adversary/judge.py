@@ -107,7 +107,7 @@ class RunJudge:
         self._there[plan.digest] = frozenset(members)
         self._planned[plan.digest] = {path: nodes[path].mzxid for path in paths if path in nodes}
 
-    # What is written
+    # Writes
 
     def wrote(self, process: Process, write: Write) -> None:
         if write.path.startswith("/offramp/"):
@@ -187,8 +187,8 @@ class RunJudge:
     def _victim(self, process: Process, order: Order, flavours: Mapping[str, str]) -> None:
         replacement = order.replacement
         if not replacement.member:
-            # Whether one that it wanted to be stopped went by its order or by another operator or tool, nobody can
-            # tell.
+            # A member may have left by its order or by another operator or tool: this can't be
+            # distinguished.
             seen_through = self._seen_through(process)
             wanted = {each.replacement.member for each in self._orders_of(process.run_id, replacement.group)} - {""}
             if not wanted - seen_through - flavours.keys():
@@ -197,7 +197,7 @@ class RunJudge:
             if replacement.member in flavours:
                 self.wrong("no victim", f"{process} orders {order}, and that member is still there")
         elif not replacement.to_flavour and replacement.member not in flavours:
-            pass  # It left since the step began: nobody is stopped.
+            pass  # It left since the step began: no member is stopped.
         elif flavours.get(replacement.member) != replacement.from_flavour:
             self.wrong("no victim", f"{process} orders {order}; it saw {dict(flavours)}")
         elif process.is_back and not self._is_mine(process, order):
@@ -241,12 +241,12 @@ class RunJudge:
         before = [json.loads(it.before or "null") for it in events]
         return {each["member"] for each in before if isinstance(each, dict) and each.get("member")}
 
-    # How it ends
+    # Ends
 
     def ended(self, process: Process, record: RunRecord, told: str | None) -> None:
         """One process on a run has ended, and not by a crash; ``told`` None: it was refused before it began."""
         for event in record.events:
-            # Of errors and sentences, which quote strangers, a part may be; of what was written never.
+            # A part of errors and sentences, which quote strangers, may be a secret; no part of a write.
             if set((event.withheld or "").split(", ")) & {"item", "before", "after", "details"}:
                 self.wrong("withheld", f"{process}: {event.withheld} of {event.item or event.event}")
         self._outcomes(process, record)
@@ -313,7 +313,7 @@ class RunJudge:
         left = [each for each in self._world.groups[group].members if each.started_for in steps]
         before = next((_counts(step, "before") for step in facts.plan.steps if step.kind == "replace"), {})
         found = self._world.groups[group].mix.counts
-        # Of two that it had started, there and back, one is as good as the other.
+        # One of two members that it had started, there and back, is as good as the other.
         more = [each.member_id for each in left if found[each.flavour] > before.get(each.flavour, 0)]
         return f"{more[0]} is still there, which it had started" if more else None
 

@@ -65,7 +65,7 @@ def kills(world: ContestedCluster, process: Process, rng: random.Random) -> None
         with (process.folder / "events.jsonl").open("ab") as file:
             file.write(json.dumps({"run_id": process.run_id})[:-3].encode())
     world.say(f"{process} is killed")
-    process.is_dead = True  # What would release its lock on the way out does not run.
+    process.is_dead = True  # The code that would release its lock at the exit does not run.
     raise ProcessKilled
 
 

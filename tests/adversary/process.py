@@ -141,7 +141,7 @@ class Process:
         try:
             record = load_run(self.folder)
         except OfframpError:
-            return  # Somebody edited it, and load_run says so.
+            return  # Another user edited it, and load_run reports it.
         self.world.ends.append((self.run_id, str(record.state)))
         self.world.judge.ended(self, record, told)
 
@@ -201,7 +201,7 @@ class Process:
         self.client.abandon()
         self.world.say(f"  {self} died")
 
-    # What it sees
+    # Observations
 
     def look(self, name: str) -> GroupState:
         self.world.point(self, f"examine {name}")

@@ -229,7 +229,7 @@ class ContestedMove:
         self.hidden = self.hidden or self.rng.choice((*[None] * 20, *HIDEABLE))
         self.hide()
 
-    # What must never be
+    # Forbidden states
 
     def judge_deletion(self, paths: list[str]) -> None:
         if paths and self.running:

@@ -127,7 +127,7 @@ class ContestedCluster:
             else:
                 process.over.setdefault(name, process.calls)
 
-    # What is seen, and what follows a write
+    # Observations, and the effects of a write
 
     def look(self, name: str, process: Process | None = None) -> GroupState:
         found = self.groups[name]
@@ -149,7 +149,7 @@ class ContestedCluster:
         for found in self.groups.values():
             found.hand_out(self.now())
 
-    # What operators do
+    # Operators
 
     def approve(self, plan: Plan, valid_for: timedelta = VALID_FOR) -> Approval:
         fields = {"typed_subject": plan.subject, "typed_digest_prefix": plan.digest[:8], "approver": "Bob"}
@@ -180,7 +180,7 @@ class ContestedCluster:
         """Planned by the model's clock."""
         return replace(plan, made_at=self.time.now())
 
-    # What other operators or tools do
+    # Other operators or tools
 
     def set_toggle(self, name: str, mode: str | None) -> None:
         path = mode_path(name)

@@ -23,7 +23,7 @@ from tests.bench.site import BROKERS_ONLY, PARTITIONS, Site, group_name
 _COMMAND = "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand"
 _TIMEOUT_MS = 300_000
 _VERBS = ("groups", "lag")
-# What kafka-run-class.sh gives a tool, with four times the heap: 256 MB is little for 200,000 rows.
+# The options that kafka-run-class.sh gives a tool, with four times the heap: 256 MB is little for 200,000 rows.
 _COMMAND_OPTIONS = (
     "-Xmx1g",
     "-XX:+UseG1GC",

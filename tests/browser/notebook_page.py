@@ -83,7 +83,7 @@ class NotebookPage:
         # Dialogs (of a kernel that died, say) end the wait too.
         ended = finished.or_(self.errors).or_(self.page.get_by_role("dialog"))
         expect(ended.first).to_be_attached(timeout=RUN_MS)
-        # What is scrolled out of view has an empty inner text.
+        # A cell scrolled out of view has an empty inner text.
         shown = [*self.errors.all_text_contents(), *self.page.get_by_role("dialog").all_inner_texts()]
         assert shown == [], "\n".join(shown)
         expect(finished).to_have_count(1)

@@ -157,7 +157,7 @@ def test_a_step_that_takes_too_long_is_ended_with_what_it_started(tmp_path, caps
     child = int(note.read_text())
 
     def is_gone():
-        # Nobody may be there to wait for an orphan: a zombie has ended.
+        # There may be no process that waits for an orphan: a zombie has ended.
         return not psutil.pid_exists(child) or psutil.Process(child).status() == psutil.STATUS_ZOMBIE
 
     wait_until(is_gone, "the end of what it started", 20)

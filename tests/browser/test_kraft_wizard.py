@@ -108,7 +108,9 @@ def opened(site: KraftSite, tab: Tab, name: str, to: str) -> KraftWizard:
     target = site.jupyter.notebooks / f"{name}.ipynb"
     fill_in(f"runbook/{name}", target, profile_file=site.profile_file, overrides=",".join(OVERRIDES[to]))
     notebook = NotebookPage(tab.page)
-    tab.page.set_viewport_size({"width": WIDTH, "height": 2400})  # What JupyterLab scrolls out of view is not drawn.
+    tab.page.set_viewport_size(
+        {"width": WIDTH, "height": 2400}
+    )  # A cell that JupyterLab scrolls out of view is not drawn.
     notebook.open(site.jupyter.address(f"{name}.ipynb"))
     notebook.run_all("nothing was changed")
     wizard = KraftWizard(tab.page)

@@ -108,11 +108,11 @@ def test_the_monitor_follows_the_cluster(site, tab):
     status = monitor.get_by_role("status")
     names = monitor.locator(".offramp-names button:visible")
 
-    # Nobody reads for these groups while the topic grows: they stand; the search narrows them down.
+    # These groups have no members while the topic grows: they are stalled; the search narrows them down.
     expect(status).to_contain_text(SOME_GROUPS, timeout=SHOWN_MS)
     expect(names).to_have_count(20)
     expect(monitor).to_contain_text(f"1–20 of {OTHERS + 3}")
-    expect(names.first).to_have_text("stuck")  # The most lag of those that stand.
+    expect(names.first).to_have_text("stuck")  # The most lag of the stalled groups.
     expect(monitor).to_contain_text(
         re.compile(r"The last observation: \d+\.\d s, \d+ requests to brokers and \d+ to ZooKeeper")
     )

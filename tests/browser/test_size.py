@@ -93,7 +93,9 @@ def run(*words: str) -> str:
 
 def test_every_listing_has_every_group(site):
     assert len({row["group_id"] for row in listed(site, "groups")}) == SIZES.groups
-    stores = Counter(row["store"] for row in listed(site, "lag"))  # What old consumers left in Kafka counts nowhere.
+    stores = Counter(
+        row["store"] for row in listed(site, "lag")
+    )  # Left-over offsets of old consumers in Kafka count nowhere.
     assert stores == {"zookeeper": SIZES.registered_groups, "kafka": SIZES.groups - SIZES.registered_groups}
     assert len(listed(site, "lag", "--group", GROUP)) == 2 * PARTITIONS
     assert len(listed(site, "readiness")) == SIZES.groups

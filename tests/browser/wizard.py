@@ -45,7 +45,7 @@ class Wizard:
         """Type what has to be typed; returns the digest. The button waits for the whole text."""
         approve = self.button("Approve this plan")
         self.expect(f"“Approve this plan” is disabled: type {subject} and the first 8 characters of the digest")
-        # What JupyterLab has scrolled out of view has an empty inner text: nothing would be typed.
+        # A cell that JupyterLab has scrolled out of view has an empty inner text: nothing would be typed.
         digest = self.all.locator("p", has_text="Digest").locator("code").text_content() or ""
         assert len(digest) == 64, digest
         expect(approve).to_be_disabled()

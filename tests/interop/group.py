@@ -87,7 +87,7 @@ class Group:
         """These are members no more."""
         self.members = [member for member in self.members if member not in gone]
 
-    # What ZooKeeper says
+    # ZooKeeper
 
     def owners(self) -> Assignment:
         """(topic, partition) → owner znode's text."""

@@ -274,7 +274,7 @@ class KraftScene(KraftWalk):
         threading.Thread(target=watch, daemon=True).start()
         return done
 
-    # What is seen
+    # Observations
 
     def await_sound(self) -> None:
         """Until every broker answers at the place that it names, and every ISR is full."""

@@ -301,7 +301,7 @@ def test_a_converted_group_is_reported_as_both_kinds_of_record_have_it(played: P
     assert sum(f"Downgrade group {CONVERTED} from consumer to classic" in each for each in reasons) >= 2
     frames = (told, log_remarks(events), log_findings(events))
     assert any("from consumer to classic" in each for each in sentences(played.members.clear(), *frames))
-    # Where its classic member had other partitions than the coordinator stored in an epoch, it is reported.
+    # If its classic member had other partitions than the coordinator stored in an epoch, it is reported.
     (stays,) = {member for members in stored["members"] for member in members if member.startswith(CONVERTED)}
     is_its = (pl.col("kind") == "current_assignment") & (pl.col("member_id") == stays)
     other = epochs.with_columns(assigned=pl.when(is_its).then(pl.lit([f"{TOPIC}-9"])).otherwise("assigned"))

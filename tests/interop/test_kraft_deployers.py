@@ -117,7 +117,7 @@ def act_with_person(scene: KraftScene, hosts: Hosts, to: str) -> None:
         said = []
         for line in run.stderr:
             said.append(line)
-            order = ORDER.match(line.rstrip())  # What the deployer said is in events too.
+            order = ORDER.match(line.rstrip())  # The deployer's output is in events too.
             if order:
                 with Client(hosts.address, authkey=b"lab") as host:
                     host.send([order[name] or "" for name in ("action", "role", "node", "mode", "file")])

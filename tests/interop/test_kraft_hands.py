@@ -40,7 +40,7 @@ class Orders:
         if role == "broker":
             self.given.append((node, action))
             slow_s, self.slow_s = self.slow_s, 0.0
-            time.sleep(slow_s)  # What is tried is an order that comes late; nothing is waited for.
+            time.sleep(slow_s)  # The order comes late; nothing is waited for.
         return self.move(role, node, action, mode)
 
 

@@ -137,7 +137,7 @@ def scene(request: pytest.FixtureRequest) -> Iterator[SecuredMove]:
         seen = SecuredMove(lab)
         seen.noted["other"] = other_store(lab)
         refuse_a_stranger(seen)
-        with connected(lab.zookeeper_connect, lab.security) as client:  # Its member looks alive.
+        with connected(lab.zookeeper_connect, lab.security) as client:  # Its member appears alive.
             client.delete(f"/consumers/{PROTECTED_GROUP}", recursive=True)
         lab.create_topic("work", 2, 2)
         producer = lab.start_producer("work", 50)

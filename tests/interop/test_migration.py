@@ -49,7 +49,7 @@ def test_a_canary_carries_its_fair_share_and_all_are_replaced(group: MakeGroup, 
     while time.monotonic() < end:
         assert abs(shared.shares()[canary.consumer_id] - 24 / 6) <= 1
         looks += 1
-        time.sleep(LOOK_SECONDS)  # How often it is examined; nothing is waited for.
+        time.sleep(LOOK_SECONDS)  # The number of examinations; nothing is waited for.
     report(record_property, f"the canary had its share in each of {looks:,} observations in {CANARY_SECONDS:.0f} s")
     for each in old:
         shared.add_python("mezkcc")

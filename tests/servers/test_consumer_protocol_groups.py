@@ -153,7 +153,7 @@ def test_states_have_kafkas_spelling(kraft_lab, cluster):
         wait_until(lambda: (second.poll(0.02), state(cluster, group) == "Reconciling")[1], "a change", SECONDS)
         reconciling = observe(cluster, group)
         assert len(reconciling.members) == 2
-        # What the first shall give up is still its own until it hears of it, then nobody's in Kafka's description:
+        # The first member keeps a partition until it hears that it shall give it up. Then Kafka describes no owner:
         # nothing has two owners.
         owned = sorted(reconciling.ownership["partition"])
         assert reconciling.ownership["member_id"].n_unique() == 1

@@ -212,7 +212,7 @@ def test_two_systems_in_one_group(lab):
     assert (row["is_exclusive"], row["is_complete"]) == (False, True)
     double = proof.overlaps.filter("is_certain", consumer=old.consumer_id, successor=new.consumer_id)
     assert set(double["partition"]) == set(range(PARTITIONS))
-    # Whose hand-out of a record is the second one, and so what kind of duplicate it is, the two race for.
+    # The two members race: the later delivery of a record decides the kind of duplicate.
     assert row["overlapping_records"] >= 50
     assert sum(row[f"duplicates_{cause}"] for cause in CAUSES) >= 50
     assert set(proof.unowned_consumption.select("consumer", "is_registered").rows()) == {(new.consumer_id, False)}

@@ -101,7 +101,7 @@ def test_a_scrape_has_every_figure_and_follows_the_cluster(lab, profile_file, to
         assert first["offramp_look_requests"][0][1] > 5
         assert first["offramp_look_times_missing"] == [({}, 0)]
 
-        # After ten looks without a commit the group is judged: it stopped, and retention comes nearer.
+        # After ten polls without a commit the group is judged: it stopped, and retention comes nearer.
         def statuses() -> dict[str, float]:
             found = samples(scraped(url))["offramp_consumer_group_partitions"]
             return {labels["status"]: value for labels, value in found if value}

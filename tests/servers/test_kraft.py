@@ -62,7 +62,7 @@ def walk(tmp_path_factory) -> Iterator[KraftWalk]:
             restart_the_controller(seen)
             reach_the_end(seen)
         (controller,) = lab.migration.controllers
-        faults.kill(controller)  # Nobody writes the log while it is copied.
+        faults.kill(controller)  # No process writes the log while it is copied.
         folder = lab.folder / controller.name / "data" / "__cluster_metadata-0"
         seen.noted["log"] = Path(shutil.copytree(folder, tmp_path_factory.mktemp("log") / folder.name))
         yield seen

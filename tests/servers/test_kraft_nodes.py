@@ -167,7 +167,7 @@ def under_load(seen: DualWriteWalk) -> None:
     with Changes(seen.lab) as changes, ThreadPoolExecutor(1) as pool:
         trouble = pool.submit(make_trouble, seen, ends)
         while not trouble.done():
-            with contextlib.suppress(ConnectError):  # During an election nobody has the log.
+            with contextlib.suppress(ConnectError):  # During an election no controller has the log.
                 seen.under_load.append(seen.diff("under load", settle_s=dice.choice([2.0, 8.0, 15.0])))
                 seen.status("under load")
                 if stands_still(seen.statuses["under load"]):

@@ -38,7 +38,7 @@ def ids(found: Preflight, is_met: bool | None) -> set[str]:
 
 def test_a_sound_cluster_is_ready_except_for_what_only_controllers_can_report(seen):
     rows = [each for each in seen.preflights["before"].rows if each.is_met is False]
-    # The lab is young, uses AclAuthorizer and has quotas of clients: all of that is said, and blocks nothing.
+    # The lab is young, uses AclAuthorizer and has quotas of clients: all of that is reported, and blocks nothing.
     assert {each.check_id for each in rows} == {"Z16", "A04", "last_quota"}
     assert {each.severity for each in rows} == {"warn"}
     of_controllers = {"A01", "A02", "A05", "A07", "L01", "L02", "L03", "Z13", "Z15", "R02", "R03", "client_metrics"}
@@ -176,7 +176,7 @@ def test_the_settings_made_for_a_broker_are_those_with_which_the_lab_migrates(se
     patience = {name for name in wanted if name.startswith("controller.quorum.") and name.endswith("timeout.ms")}
     protocols = "listener.security.protocol.map"
     missing = {name for name in wanted if made.get(name) != wanted[name]} - secret - patience - {protocols}
-    # Kafka does not tell settings of an authorizer; a comment says so.
+    # Kafka does not report settings of an authorizer; a comment names this.
     assert missing == {"super.users"}
     assert set(wanted[protocols].split(",")) <= set(made[protocols].split(","))
     assert broker.quorum.password not in str(made)

@@ -76,7 +76,7 @@ def test_a_share_group_is_a_row_of_its_kind_with_its_members(kraft_lab, cluster)
     awaited(read, lambda row: (row["lag"], row["n_unknown"]) == (0, 0), "all records to be accepted")
     kraft_lab.produce(TOPIC, 30)
     lag = views.lag(observe(cluster, "sharing"))
-    assert (lag["lag"].sum(), lag["is_upper_bound"].any()) == (30, False)  # Nobody has polled since.
+    assert (lag["lag"].sum(), lag["is_upper_bound"].any()) == (30, False)  # No member has polled since.
     for consumer in consumers:
         consumer.close()
     awaited(lambda: row_of(cluster, "sharing"), lambda row: row["n_members"] == 0, "all members to leave")

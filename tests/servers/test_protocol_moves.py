@@ -347,7 +347,7 @@ def test_configs_of_the_group_are_set_read_back_and_restored(kraft_lab, cluster,
     run = begun(desk, planned(desk, group, "consumer", configs=wanted))
     run.act().raise_unless(RunState.VERIFIED)
     assert fetch_configs(cluster, group.name, list(wanted)) == wanted
-    assert group_configs._alter(cluster, group.name, {beat: "3000"}) is None  # As another operator does.
+    assert group_configs._alter(cluster, group.name, {beat: "3000"}) is None  # Another operator does this.
     run.undo().raise_unless(RunState.UNDONE)
     assert fetch_configs(cluster, group.name, list(wanted)) == {session: None, beat: "3000"}
     assert_each_once(group)

@@ -212,7 +212,7 @@ def test_a_pause_on_assignment_holds_until_the_revocation(group):
     first = group.join(pause_first)
     group.until_read(group.records(partitions=[1]))
     group.produce(1)
-    # What was produced last to the other partition is here, so an unpaused one would have been read too.
+    # The last record of the other partition is here, so an unpaused one would have been read too.
     group.until_read(group.records(end=RECORDS + 1, partitions=[1]))
     assert set(group.read) == group.records(end=RECORDS + 1, partitions=[1])
     assert first.paused() == {group.at(0)}
@@ -545,7 +545,7 @@ def test_close_revokes_while_commits_still_work(group):
     late = group.join()
     found = late.committed([group.at(0), group.at(1)])
     assert found[group.at(0)] == OffsetAndMetadata(3)
-    # Whether the broker answered in time is reported truly.
+    # The report of the broker's answer is true.
     assert (found[group.at(1)] == OffsetAndMetadata(4)) if error is None else isinstance(error, KafkaException)
 
 

@@ -33,7 +33,7 @@ def with_gate(mistake: type[Gate]) -> type[PythonMember]:
     return type(mistake.__name__, (PythonMember,), {"gate_class": mistake})
 
 
-# Of the patch
+# Mistakes of the patch
 
 
 class D1(PythonMember):

@@ -130,7 +130,7 @@ class PythonMember(EffectSteps):
     def consuming(self) -> Pairs:
         return self.gate.consuming()
 
-    # What other threads say
+    # Other threads
 
     def note(self) -> None:
         self.changed = True

@@ -48,7 +48,7 @@ class SimulatedGroup:
         self._killed: list[Member] = []
         self.zookeeper.transact(SERVERS, [Create(("topics", "t"), n_partitions)])
 
-    # Who is there
+    # Members
 
     @property
     def partitions(self) -> list[TopicAndPartition]:

@@ -131,7 +131,7 @@ def _leads(page: Path, target: str, anchor: str) -> bool:
 
 def _anchors(page: Path) -> set[str]:
     heads = re.findall(r"^#+ (.+)$", page.read_text(encoding="utf-8"), re.MULTILINE)
-    return {re.sub(r"[^\w -]", "", head.lower()).replace(" ", "-") for head in heads}  # As GitHub makes them.
+    return {re.sub(r"[^\w -]", "", head.lower()).replace(" ", "-") for head in heads}  # GitHub makes them so.
 
 
 def test_the_site_has_each_page_once():
@@ -223,7 +223,7 @@ def test_there_are_settings_in_the_docs():
     assert len(SETTINGS) >= 3
 
 
-# What is said of all of a kind
+# All of a kind
 
 
 def test_the_map_has_each_room_once():

@@ -62,7 +62,7 @@ def test_every_error_has_an_exit_code_of_its_own():
     def below(kind: type) -> list[type]:
         return [kind, *(each for child in kind.__subclasses__() for each in below(child))]
 
-    # What the consumer shows itself (``driver.Rebalancing``) is no error that anybody is shown.
+    # An error inside the consumer (``driver.Rebalancing``) is shown to no one.
     tree = [kind for kind in below(errors.OfframpError) if kind.__module__ == errors.__name__]
     codes = [kind.exit_code for kind in tree]
     assert len(tree) > 20

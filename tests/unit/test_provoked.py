@@ -47,7 +47,7 @@ def test_each_file_runs_its_cases_on_servers_without_being_asked_to(test):
     run = re.findall(r"cases_of\(\S+, (\w+)\)", text)
     assert {names[name] for name in run} == looks
     assert text.count("hold(case, ") == len(run)
-    assert ("tests.soak" in text) == (test == TRAPS)  # A trap of each kind of look is in the short form, too.
+    assert ("tests.soak" in text) == (test == TRAPS)  # A trap of each kind of observation is in the short form, too.
 
 
 def test_each_edit_of_what_was_read_is_there():

@@ -52,7 +52,7 @@ class Writer:
         assert self.told() == "ready"
 
     def order(self, verb: str, folder: str, what: str, at: int, later_s: float, number: int) -> None:
-        if self._stands:  # As a test left it that failed.
+        if self._stands:  # A failed test left it so.
             self.go_on()
         given = {"verb": verb, "folder": folder, "what": what, "at": at, "later_s": later_s, "number": number}
         assert self._process.stdin is not None

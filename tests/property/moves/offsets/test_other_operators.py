@@ -74,7 +74,7 @@ class Contested:
     def _any(self) -> Key:
         return ("g", self.rng.choice(TOPICS), self.rng.randrange(self.n_partitions))
 
-    # As the actor sees it
+    # The actor's view
 
     def read(self, keys: Any) -> dict[Key, Stored]:
         self.strike()

@@ -213,7 +213,7 @@ def test_a_batch_leaves_out_and_commits_nothing_of_what_is_revoked_meanwhile():
     with scripted(Committing(), "assigned", early, other, late, "revoked", None) as (consumer, script):
         assert places([consumer.poll(1)]) == [(0, 7)]
         assert places(consumer.consume(5, 0.3)) == [(1, 3)]
-        # What poll had given is processed, as the application has come back; what the batch held is the next owner's.
+        # The records of poll are processed, as the application has come back; what the batch held is the next owner's.
         assert script.commits == [(0, 8)]
 
 

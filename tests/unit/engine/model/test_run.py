@@ -979,7 +979,7 @@ def test_items_undone_before_a_kill_are_no_other_tools_work(world):
     world.run.act().raise_unless()
     item = world.plan.steps[-1].changes[0].item
     killed_at(world, f"{step}/{item}.written", Run.undo)
-    world.cluster.values = dict.fromkeys(world.cluster.values, "old")  # Of the others another operator or tool did.
+    world.cluster.values = dict.fromkeys(world.cluster.values, "old")  # Another operator or tool wrote the rest.
     result = world.process().undo()
     others = [change.item for change in world.plan.steps[0].changes]
     assert item not in result.sentence

@@ -62,7 +62,7 @@ def test_zookeepers_content_is_a_file_of_the_run_with_its_sum_in_the_evidence(ha
     assert found.ok
     assert found.evidence["sha256"] == hashlib.sha256(data).hexdigest()
     assert dict(found.evidence["counts"]) == saved_cluster().counts
-    actor.act(step, None)  # Of a run that was cut off behind it: what was saved before the end stays.
+    actor.act(step, None)  # The run was cut off behind it: what was saved before the end stays.
     assert (tmp_path / ARCHIVE).read_bytes() == data
     (tmp_path / ARCHIVE).write_bytes(data[:200])
     with pytest.raises(InputError, match="it was cut"):
@@ -86,7 +86,7 @@ def test_nothing_is_archived_without_a_run(hands):
         ArchiveActor(hands).act(archive_step("01", WORDS), None)
 
 
-# What differs, and what stays
+# Differences and leftovers
 
 
 def test_values_that_differ_are_a_file_of_the_run_with_its_sum_in_the_evidence(hands, tmp_path):

@@ -619,7 +619,7 @@ def test_the_verb_refuses_in_one_line_and_keeps_nothing(monkeypatch, tmp_path, w
     assert list(tmp_path.iterdir()) == []
 
 
-# What came after it was called off
+# Orders that came after the cancellation
 
 
 def test_a_plan_reports_that_brokers_are_in_different_modes():

@@ -343,7 +343,7 @@ def test_a_plan_of_a_version_that_kept_no_digests_is_refused_with_what_to_do():
         RECIPES[old.kind].remake(old)
 
 
-# Deployers that hit another host, come late, or start a broker in a mode that nobody wants
+# Deployers that hit another host, come late, or start a broker in an unwanted mode
 
 
 def test_a_broker_that_was_restarted_instead_is_named_and_nothing_is_undone_until_it_is_repaired(world):

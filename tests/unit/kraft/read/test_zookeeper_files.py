@@ -323,7 +323,7 @@ def test_a_file_without_room_in_memory_is_refused(tmp_path, name, monkeypatch):
 def test_a_stranger_is_refused_by_how_it_begins(tmp_path):
     with (tmp_path / "notes").open("wb") as file:
         file.write(b"hello")
-        file.truncate(files.MOST_BYTES - 1)  # sparse: nobody has so much memory twice
+        file.truncate(files.MOST_BYTES - 1)  # sparse: no machine has so much memory twice
     with pytest.raises(ReadError, match="it begins with b'hell'"):
         read_zookeeper_files([tmp_path / "notes"])
 

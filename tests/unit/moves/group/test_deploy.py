@@ -279,7 +279,7 @@ def test_a_command_whose_operator_is_killed_continues_and_may_print_anything(tmp
         wait_until(began.exists, "it began", 30)
     finally:
         process.kill()
-        assert process.communicate(timeout=30)[0] == b""  # Nobody who outlives us holds our output open.
+        assert process.communicate(timeout=30)[0] == b""  # No process that outlives us holds our output open.
     go.touch()
     wait_until(done.exists, "it came to its end", 30)
 
@@ -344,7 +344,7 @@ def test_ctrl_c_does_not_reach_it(tmp_path):
     operations = (
         "import signal, sys\n"
         "from kit.moves.group.deploy import Command, MemberReplacement\n"
-        "signal.signal(signal.SIGINT, lambda *_: print('stopping', flush=True))\n"  # As `offramp act` does.
+        "signal.signal(signal.SIGINT, lambda *_: print('stopping', flush=True))\n"  # `offramp act` does this.
         "replacement = MemberReplacement('g', 'm', 'c', 'h', 'OZKCC', 'MEZKCC', 1)\n"
         f"print(Command([*{PYTHON!r}, {code!r}], 60).replace(replacement, print))"
     )

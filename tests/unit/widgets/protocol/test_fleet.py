@@ -47,7 +47,7 @@ def test_it_opens_with_the_verdict_of_each_group_and_judges_again_when_the_reque
     assert [each.group_id for each in model.can_move] == ["moved"]
     view = ProtocolFleetWizard(model)
     assert "Can be moved to the classic protocol now (rolling): 1" in text(view)
-    assert "<b>" in text(view)  # As text, not as HTML.
+    assert "<b>" in text(view)  # It is text, not HTML.
     model.set_request(to_protocol=CONSUMER, how="stopped")
     assert model.can_move == []  # Commit times were not read yet.
     model.refresh()
