@@ -49,6 +49,8 @@ _MESSAGE_KEYS = (
 )
 _WITH_WHY = "assigning partitions"
 """franz-go's text that gives the reason, and no group."""
+_OF_SARAMA = "kafka server: "
+"""The beginning of sarama's errors, which programs print beside a message of their own."""
 _DEPTH = 3
 """JSON may hold JSON this often."""
 _THREAD = r"\[thrd:.*?\]: (.*)$"
@@ -102,7 +104,9 @@ def with_keys(message: pl.Expr, json: pl.Expr) -> pl.Expr:
     group = json.str.json_path_match("$['group']")
     why = pl.when(message == _WITH_WHY).then(json).str.json_path_match("$['why']")
     of_franz_go = [message + f"{wordings.BESIDE} " + group + ", " + json, message + "; why: " + why]
-    return pl.coalesce(of_kafkajs, *of_franz_go, message)
+    error = pl.coalesce([json.str.json_path_match(f"$['{key}']") for key in ("error", "err")])
+    of_sarama = pl.when(error.str.starts_with(_OF_SARAMA)).then(message + ": " + error)
+    return pl.coalesce(of_kafkajs, *of_franz_go, of_sarama, message)
 
 
 def without_markup_behind(line: pl.Expr) -> pl.Expr:

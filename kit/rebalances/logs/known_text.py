@@ -45,6 +45,11 @@ _FRONT = (
 """The end of a log line's front; a sentence that quotes a log ends otherwise."""
 _WORDS_BEFORE = r"(?:\b[A-Za-z']+,? ){8}$"
 """The words that no layout prints in front of a text, but a sentence that quotes it does."""
+_THE_ERROR = (
+    r"(?i)\b(?:an?|and|as|by|following|get(?:s|ting)?|got|in|my|of|our|same|see(?:ing)?|th(?:at|e|is)|with) "
+    r"(?:debug|error|fatal|info|trace|warn(?:ing)?):?\s+$"
+)
+"""A level's name in a sentence."""
 _EXCEPTION = r"(?:Exception|Error|Throwable)\"?: $"
 _THROWN = (
     r"^\s*(?:Exception in thread \"[^\"]*\" |Caused by: )?(?:[\w.$]+: .*nested exception is )?"
@@ -80,7 +85,8 @@ def located(texts: pl.DataFrame) -> pl.DataFrame:
     )
     is_formed = pl.col("is_logged") | has(pl.col("front"), rf"{ANY}|\b(?:{WORDS})\b")
     is_empty = ~is_formed & (is_template(pl.col("found")) | says_nothing(pl.col("front"), pl.col("found")))
-    is_prose = ~has(pl.col("front"), _FRONT) | has(pl.col("front"), rf"{_EXCEPTION}|{_WORDS_BEFORE}") | is_empty
+    is_said = has(pl.col("front"), rf"{_EXCEPTION}|{_WORDS_BEFORE}|{_THE_ERROR}")
+    is_prose = ~has(pl.col("front"), _FRONT) | is_said | is_empty
     is_own = _is_own(pl.col("found"), pl.col("front"))
     known = _with_kinds(tails).with_columns(is_own=is_own).with_columns(is_prose=is_prose & ~pl.col("is_own"))
     known = known.filter(pl.col("kind").is_not_null() | pl.col("is_own"))

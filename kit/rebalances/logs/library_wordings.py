@@ -210,12 +210,19 @@ commit_failed|1.19+|kafka: error while consuming {}The provided member is not kn
 commit_failed|1.19+|kafka: error while consuming {}The provided generation id is not the current
 commit_failed|1.19+|kafka: error while consuming {}A rebalance for the group is in progress
 commit_failed|1.19+|kafka: error while consuming {}a consumer group that is not coordinated by this broker
+member_reset|1.0+|kafka server: The provided member is not known
+member_reset|1.0+|kafka server: The provided generation id is not the current
+rebalancing|1.0+|kafka server: A rebalance for the group is in progress
+coordinator_failed|1.0+|kafka server: Request was for a consumer group that is not coordinated by this broker
+out_of_range|1.0+|kafka server: The requested offset is outside the range
 rebalancing|2.1+|&{Type:rebalance start
 group_assignment|2.1+|&{Type:rebalance OK
 join_failed|2.1+|&{Type:rebalance error
 context|1.0+|consumer/broker/{} added subscription to
 context|1.0+|consumer/broker/{} closed dead subscription to
 context|1.0+|consumer/broker/{} accumulated
+context|1.0+|consumer/broker/{} abandoned subscription to
+context|1.0+|consumer/{} shutting down because
 context|1.19+|client/coordinator the __transaction_state topic
 registered|0.1+|[{}/{}] Consumer instance registered (
 left|0.1+|[{}/{}] Deregistered consumer instance

@@ -38,6 +38,7 @@ SENTENCES = {
     "alone": "Offset commit",
     "behind a name": "app: Seeking to",
     "behind many words and a level": f"It left many of our consumers stuck with the error {JOINED}, and stopped",
+    "behind few words and a level": f"I get the error {JOINED}",
     "in a sentence of a known layout": f"2021-02-03 04:05:06.007 INFO 1 --- [main] a.B : my own text says {JOINED}",
 }
 GROUPS = [

@@ -94,6 +94,9 @@ EVENTS = [
     ("ERRO[0098] kafka: error while consuming a.b-c/12: kafka server: The provided member is not known in the current generation.  offset=-3 topic=unknown",
      "sarama", "commit_failed", {"partitions": ["a.b-c-12"], "reason": "The provided member is not known in the current generation"}),
     ("ERRO[0098] kafka: error while consuming /-1: kafka server: The provided member is not known in the current generation", "sarama", "heartbeat_failed", {"partitions": None}),
+    ("2018/01/02 03:04:05 Consumer error: kafka server: The provided member is not known in the current generation.", "sarama", "member_reset", {}),
+    ("2018/01/02 03:04:05 Error from consumer: kafka server: A rebalance for the group is in progress. Please re-join the group.", "sarama", "rebalancing", {}),
+    ('{"level":"error","ts":"2021-01-02T03:04:05Z","msg":"consume","error":"kafka server: The provided generation id is not the current generation."}', "sarama", "member_reset", {}),
     ("2018/01/02 03:04:05 Rebalanced: &{Type:rebalance OK Claimed:map[a-b:[0]] Released:map[] Current:map[a-b:[0] c:[12]]}",
      "sarama", "group_assignment", {"partitions": ["a-b-0", "c-12"]}),
     ("RebalanceCb: Local: Assign partitions: a-b[0], c[12], ", "librdkafka", "assigned", {"partitions": ["a-b-0", "c-12"]}),
@@ -229,6 +232,7 @@ EVENTS = [
      "java", "joined", {"generation": 7, "member_id": None}),
 ]  # fmt: skip
 NOTHING_NEW = [
+    "[sarama] 2018/01/02 03:04:05 consumer/broker/1 abandoned subscription to t/0 because kafka server: The requested offset is outside the range of offsets",
     "2018-09-14 12:05:40,436 [DEBUG] kafka.request.logger Completed request:RequestHeader(apiKey=SYNC_GROUP, apiVersion=2) -- {group_id=g,generation_id=3,member_id=m}",
     "04:05:06.007 [t-0] [] INFO  a.b.RebalanceCoordinator - 2 partitions are assigned",
     "%7|1735787045.006|JOINGROUP|c#consumer-1| [thrd:main]: JoinGroup response: GenerationId -1, Protocol , Lea",
