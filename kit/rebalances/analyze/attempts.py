@@ -146,12 +146,12 @@ def _row(
     done = attempt.done_at
     started = min((at for kind, at in attempt.at.items() if kind not in _BEFORE), default=attempt.first(*_BEFORE))
     joining = attempt.first("joining", "join_requested")
-    member = attempt.value_of("member_id") or instance.member_id or only_listed(attempt, instance.value_of("client_id"))
+    revoked, added, owned = _partitions(attempt, owned_before)
+    member = attempt.value_of("member_id") or instance.member_id
+    member = member or only_listed(attempt, instance.value_of("client_id"), owned)
     leader = attempt.value_of("leader_id")
-    failures = attempt.failures
     placed = attempt.all_of("offset_found", "offset_reset", "offset_missing")
     last_position = max((at for event in placed if (at := time_of(event)) is not None), default=None)
-    revoked, added, owned = _partitions(attempt, owned_before)
     is_leader = _is_leader(attempt, member, leader)
     return MemberRebalance(
         group_id=attempt.value_of("group_id") or instance.value_of("group_id"),
@@ -189,11 +189,17 @@ def _row(
         protocols=joining_with.protocols(attempt),
         brokers=joining_with.brokers(attempt),
         outcome="assigned" if attempt.is_done else "failed" if attempt.has_failed else "open",
-        failure=(failures[-1]["reason"] or _said(failures[-1])) if failures else None,
+        failure=_failure(attempt.failures),
         file=attempt.events[0]["file"],
         line=attempt.events[0]["line"],
         last_line=attempt.events[-1]["line"],
     )
+
+
+def _failure(failures: list[Event]) -> str | None:
+    """Return why it failed last: a client may report that once more, without the reason."""
+    reasons = [event["reason"] for event in failures if event["reason"]]
+    return reasons[-1] if reasons else _said(failures[-1]) if failures else None
 
 
 def _said(event: Event) -> str:

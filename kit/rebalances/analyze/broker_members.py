@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from kit.rebalances.analyze.consumer_instances import Event
 
 _COUNT = re.compile(r"with (\d+) members|The group has (\d+) members")
+_TARGET = re.compile(r"([^\s{},=]+)=(?:Member)?Assignment\(")
+_IS_WHOLE = re.compile(r"assignor in \d+ms: \{(?:.*\))?\}\.")
 _ARRIVES = re.compile(r"joins the (?:consumer|share|streams) group")
 
 
@@ -38,10 +40,8 @@ class BrokerMembers:
             self._now.add(member)
         elif event["kind"] == "epoch_bumped" and number is not None:
             self.seen[number] = set(self._now)
-        elif (
-            event["kind"] == "target_computed" and number is not None
-        ):  # A streams group's epoch may be raised silently.
-            self.seen.setdefault(number, set(self._now))
+        elif event["kind"] == "target_computed" and number is not None:
+            self._take_target(event, number)
         if event["kind"] == "group_rebalancing":
             self._take_reason(event, number)
         elif event["kind"] == "group_empty":
@@ -57,6 +57,16 @@ class BrokerMembers:
             self.counts[number] = 0
         if event["kind"] == "group_stabilized":
             self._close(number)
+
+    def _take_target(self, event: Event, number: int) -> None:
+        """Some versions list all members, each with what it gets; a streams group's epoch may be raised silently."""
+        listed = set(_TARGET.findall(event["text"]))
+        if _IS_WHOLE.search(event["text"]):
+            self._now, self.counts[number] = listed, len(listed)
+        self._now |= listed
+        if listed:
+            self.seen[number] = set(self._now)
+        self.seen.setdefault(number, set(self._now))
 
     def _take_reason(self, event: Event, number: int | None) -> None:
         leader = event["leader_id"]

@@ -36,10 +36,11 @@ _UUID = r"-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
 _BY_LEADER = ("joined", "leader_assigning", "assignment_computed", "member_list")
 _REMOVED = re.compile(r"[Rr]emoving member (\S+) on|`LeaveGroup` request for \(([^)]+)\)")
 _EXPULSIONS = ("member_left", "member_failed", "member_fenced")
-_BEGINS = ("group_rebalancing", "epoch_bumped", "group_converted", "member_joining", "member_left", "member_failed")
+_BEGINS = ("group_rebalancing", "epoch_bumped", "group_converted", "member_left", "member_failed")
 _OF_CLASSIC_GROUPS = ("group_rebalancing", "group_stabilized", "group_empty")
 _ENDS = ("group_stabilized", "group_assigned", "group_empty", "group_failed", "target_computed", "member_assigned")
 """The lines that brokers print while a generation is made, and when it is made: one of both alone gives no duration."""
+_OF_EPOCHS = ("epoch_bumped", "target_computed", "member_assigned")
 
 
 @dataclass(frozen=True)
@@ -95,11 +96,11 @@ class GroupLogs:
 
         If its lines are of several clocks: by the brokers' clock, or by one of them.
         """
+        events = self.broker_events.get(number, [])
         begins, ends = (
-            [(self.clocks.of(event), at) for event in self.broker_events.get(number, [])
-             if event["kind"] in kinds and (at := _at(event))]
-            for kinds in (_BEGINS, _ENDS)
-        )  # fmt: skip
+            [(self.clocks.of(event), at) for event in some if (at := _at(event))]
+            for some in (filter(self._begins(events), events), (each for each in events if each["kind"] in _ENDS))
+        )
         begins += [
             (self.clocks.of_row(row), row.started_at)
             for row in rows
@@ -109,6 +110,17 @@ class GroupLogs:
         clocks = list(dict.fromkeys(clock for clock, _ in [*ends, *begins]))
         began, ended = ([at for clock, at in times if clock == clocks[0]] for times in (begins, ends))
         return began, ended, len(clocks) < 2
+
+    def _begins(self, events: list[Event]) -> Callable[[Event], bool]:
+        """A classic member that asks to join may only be given an id, and the group goes on: unless it is the one that
+        the group rebalances for."""
+        came = {event["member_id"] for event in events if event["kind"] == "group_rebalancing"}
+
+        def begins(event: Event) -> bool:
+            joins = event["kind"] == "member_joining"
+            return event["kind"] in _BEGINS or (joins and (self.has_epochs or event["member_id"] in came))
+
+        return begins
 
     def forget_what_never_came(self) -> None:
         """A group that ends was about to rebalance: there is no such generation. Its name may be used again."""
@@ -185,10 +197,15 @@ def _members_in(event: Event, attempt: RebalanceAttempt) -> dict[str, list[str] 
     return {**dict.fromkeys(listed), **partitions}
 
 
-def only_listed(attempt: RebalanceAttempt, client_id: str | None) -> str | None:
-    """The member id of a leader that prints it nowhere else (Java 2.4 and 2.5), if one listed id alone has its name."""
-    listed = {member for event in attempt.all_of(*_BY_LEADER) for member in _members_in(event, attempt)}
+def only_listed(attempt: RebalanceAttempt, client_id: str | None, owned: Iterable[str] | None) -> str | None:
+    """The member id of a leader that prints it nowhere else, if one listed id alone has its name, or one of several
+    alone is assigned what it owns."""
+    listed: dict[str, list[str] | None] = {}
+    for event in attempt.all_of(*_BY_LEADER):
+        listed |= _members_in(event, attempt)
     of_client = [member for member in listed if client_id and re.fullmatch(re.escape(client_id) + _UUID, member)]
+    if len(of_client) > 1 and owned is not None:
+        of_client = [each for each in of_client if (ps := listed[each]) is not None and set(ps) == set(owned)]
     return of_client[0] if len(of_client) == 1 else None
 
 
@@ -224,7 +241,7 @@ def _take_broker_events(of: Callable[[str, int], GroupLogs], logs: FoldedLogs) -
             waiting.setdefault(group_id, []).append(event)
         else:
             group.broker_events.setdefault(generation, []).append(event)
-            group.has_epochs |= event["kind"] == "epoch_bumped"
+            group.has_epochs |= event["kind"] in _OF_EPOCHS
             _take_changes(group, generation, event, waiting)
     for group_id, remaining in waiting.items():
         newest[group_id].place(remaining)

@@ -382,6 +382,8 @@ def partitions_of(message: pl.Expr, kind: pl.Expr) -> pl.Expr:
     return (
         pl.when(kind == "rebalance_ended")
         .then(_of_worker(message))
+        .when(kind == "member_assigned")
+        .then(partitions_in(message.str.extract(regex(r"\bassignedPartitions=\[([^\]]*)\]"))))
         .when(is_listing)
         .then(listed)
         .when(is_single & partition.is_not_null())

@@ -16,7 +16,7 @@ _IS_CUT_OFF = r"(?:,|\.\.\.|…)(?: ?\(?\+?\d+ more\)?)?[\])}\"'\s]*$|\btruncate
 """The end of a list that is not whole: a person who pasted it, or a program that collected it, left the rest out."""
 _ENDS_WITH_A_COMMA = "Local: "
 """The beginning of a list that has a comma behind its last entry, too: librdkafka's example of a rebalance callback."""
-_LISTS_MEMBERS = ("joined", "leader_assigning", "assignment_computed", "group_rebalancing")
+_LISTS_MEMBERS = ("joined", "leader_assigning", "assignment_computed", "group_rebalancing", "target_computed")
 
 
 def events_of(records: pl.DataFrame) -> pl.DataFrame:

@@ -88,3 +88,55 @@ RESET = "[Consumer clientId=c, groupId=g] Resetting offset for partition t-0 to 
 )
 def test_a_position_that_the_application_chose_is_no_reset(tmp_path, texts, expected):
     assert kinds(read(tmp_path, *((number, text) for number, text in enumerate(texts)))) == expected
+
+
+MEMBERS = [f"c-{digit * 8}-{digit * 4}-{digit * 4}-{digit * 4}-{digit * 12}" for digit in "12"]
+
+
+def test_a_leader_among_listed_members_of_its_client_is_the_one_with_what_it_owns(tmp_path):
+    listed = f"{{{MEMBERS[0]}=Assignment(partitions=[t-0, t-1]), {MEMBERS[1]}=Assignment(partitions=[])}}"
+    own = "[Consumer clientId=c, groupId=g] "
+    found = read(
+        tmp_path,
+        (1, f"{own}Finished assignment for group at generation 4: {listed} (a.B)"),
+        (2, f"{own}Successfully joined group with generation 4 (a.B)"),
+        (3, f"{own}Adding newly assigned partitions:  (a.B)"),
+    )
+    (row,) = found.generations.rows(named=True)
+    assert (row["leader_id"], row["members"], row["members_without_log"]) == (MEMBERS[1], MEMBERS, MEMBERS[:1])
+
+
+def test_why_a_join_failed_is_told_where_the_next_line_gives_no_reason(tmp_path):
+    own = "[Consumer clientId=c, groupId=g] "
+    found = read(
+        tmp_path, (1, f"{own}JoinGroup failed: Coordinator k-1 is loading. (a.B)"), (2, f"{own}Rebalance failed. (a.B)")
+    )
+    assert found.members["failure"].to_list() == ["Coordinator k-1 is loading."]
+
+
+@pytest.mark.parametrize(("asks", "second"), [(MEMBERS[0], "10"), (MEMBERS[1], "40")], ids=["it came", "another left"])
+def test_a_classic_generation_begins_where_a_member_asks_that_the_group_rebalances_for(tmp_path, asks, second):
+    coordinator = "[GroupCoordinator 3]: "
+    found = read(
+        tmp_path,
+        (10, f"{coordinator}Dynamic member with unknown member id joins group g in Stable state. Created a new "
+             f"member id {asks} and request the member to rejoin with this id. {COORDINATOR}"),
+        (40, f"{coordinator}Preparing to rebalance group g in state PreparingRebalance with old generation 3 (o-1) "
+             f"(reason: Adding new member {MEMBERS[0]} with group instance id None) {COORDINATOR}"),
+        (41, f"{coordinator}Stabilized group g generation 4 (o-1) with 1 members {COORDINATOR}"),
+    )  # fmt: skip
+    assert [f"{at:%S}" for at in found.generations["started_at"]] == [second]
+
+
+def test_a_target_assignment_names_the_members_of_an_epoch(tmp_path):
+    coordinator = "[GroupCoordinator id=1 topic=__consumer_offsets partition=3] [GroupId g] "
+    found = read(
+        tmp_path,
+        (1, f"{coordinator}Computed a new target assignment for epoch 6 with 'uniform' assignor in 1ms: "
+            "{a=MemberAssignment(partitions={i=[0, 1]}), b=MemberAssignment(partitions={})}. (o.G)"),
+        (2, f"{coordinator}Member a new assignment state: epoch=6, previousEpoch=5, state=STABLE, "
+            "assignedPartitions=[i-0, i-1] and revokedPartitions=[i-7]. (o.G)"),
+    )  # fmt: skip
+    (row,) = found.generations.rows(named=True)
+    assert (row["is_epoch"], row["members"], row["n_members"]) == (True, ["a", "b"], 2)
+    assert found.events["partitions"].to_list()[-1] == ["i-0", "i-1"]
