@@ -106,7 +106,7 @@ def test_a_leader_among_listed_members_of_its_client_is_the_one_with_what_it_own
     assert (row["leader_id"], row["members"], row["members_without_log"]) == (MEMBERS[1], MEMBERS, MEMBERS[:1])
 
 
-def test_why_a_join_failed_is_told_where_the_next_line_gives_no_reason(tmp_path):
+def test_the_reason_of_a_failed_join_is_reported_where_the_next_line_gives_none(tmp_path):
     own = "[Consumer clientId=c, groupId=g] "
     found = read(
         tmp_path, (1, f"{own}JoinGroup failed: Coordinator k-1 is loading. (a.B)"), (2, f"{own}Rebalance failed. (a.B)")
