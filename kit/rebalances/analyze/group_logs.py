@@ -112,8 +112,8 @@ class GroupLogs:
         return began, ended, len(clocks) < 2
 
     def _begins(self, events: list[Event]) -> Callable[[Event], bool]:
-        """A classic member that asks to join may only be given an id, and the group continues: unless it is the one that
-        the group rebalances for."""
+        """A classic member that asks to join may only be given an id, and the group continues: unless it is the one
+        that the group rebalances for."""
         came = {event["member_id"] for event in events if event["kind"] == "group_rebalancing"}
 
         def begins(event: Event) -> bool:
