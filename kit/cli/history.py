@@ -100,7 +100,12 @@ def hours(profile: ChosenProfile, folder: Folder) -> None:
 def expire(
     profile: ChosenProfile,
     folder: Folder,
-    days: Annotated[int, typer.Option("--days", min=1, max=36_500, help="Days (UTC) to keep, today included.")],
+    days: Annotated[
+        int,
+        typer.Option(
+            "--days", min=1, max=36_500, help="Number of days (UTC) to keep, with today. Older days are deleted."
+        ),
+    ],
     is_meant: Annotated[
         bool, typer.Option("--delete", help="Delete all older days; without this option they are only listed.")
     ] = False,

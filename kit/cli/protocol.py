@@ -41,9 +41,10 @@ def check(
     listing: Listing,
     chosen: ChosenGroup,
     to: Annotated[str, typer.Option("--to", help="The protocol of all members: consumer or classic.")] = "consumer",
-    how: Annotated[str, typer.Option(help="With -g: replace members one by one (rolling), or stop all (stopped).")] = (
-        "rolling"
-    ),
+    how: Annotated[
+        str,
+        typer.Option(help="With -g: replace members one by one (rolling), or stop all and then start all (stopped)."),
+    ] = ("rolling"),
     offsets_topic: Annotated[
         bool, typer.Option("--offsets-topic", help="Read __consumer_offsets for the times of commits.")
     ] = False,

@@ -46,9 +46,7 @@ def inherited(client: KazooClient, path: str, answer_s: float) -> list[ACL]:
         except NoNodeError:
             continue
         except NoAuthError:
-            raise AuthenticationFailed(
-                _refusal(path, above, "these credentials may not read that access list")
-            ) from None
+            raise AuthenticationFailed(_refusal(path, above, "the login may not read its access list")) from None
         except (KazooException, client.handler.timeout_exception) as error:
             raise ConnectError(
                 f"{path} is not created: ZooKeeper did not return the access list of {above}: {error!r}"

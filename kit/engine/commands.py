@@ -203,8 +203,9 @@ def _refuse_placeholders(part: str, known: set[str], variable: str) -> None:
         raise ProfileError(f"deploy.command has unknown placeholders: {wrong}; use {', '.join(sorted(known))}")
     if len(used) > 1:
         raise ProfileError(
-            f"deploy.command has several placeholders in one argument, {without_secrets(part)!r}: a name"
-            f" could pass for more than one of them; give each an argument of its own, or read the JSON in ${variable}"
+            f"deploy.command has several placeholders in one argument, {without_secrets(part)!r}: their values could"
+            f" not be distinguished. Put each placeholder into its own argument, or let the"
+            f" command read the JSON in ${variable}"
         )
 
 

@@ -61,10 +61,15 @@ class LintedFiles:
         """
         wrong = [each for each in self.rows if each.severity == BLOCK and each.is_met is False]
         if wrong:
-            raise UnsafePlan(f"{_named(wrong)} can't be used. Follow each remedy, and lint the files again.")
+            raise UnsafePlan(
+                f"{_named(wrong)} can't be used. Apply the remedy of each finding, then lint the files again."
+            )
         dark = [each for each in self.rows if each.severity == BLOCK and each.is_met is None]
         if dark:
-            raise PartialRead(f"{_named(dark)}: some values are unknown here, so the node could not be checked.")
+            raise PartialRead(
+                f"{_named(dark)}: values from elsewhere can't be read on this machine: the node was not checked."
+                " Lint the file on the node's machine."
+            )
         return self.summary
 
 

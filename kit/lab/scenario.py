@@ -86,7 +86,7 @@ def start(lab: Lab, say: Callable[[str], None] = lambda line: None) -> Scenario:
     stopped.pause()
     producer = lab.start_producer(list(fleet.TOPICS), fleet.RECORDS_PER_SECOND)
     wait_until(lambda: bool(producer.acknowledged()), "the producer's first records", 30)
-    tell("stable; one member stopped, the producer continues")
+    tell("The group is stable. One member was stopped, and the producer continues.")
     return Scenario(lab, groups, producer, stopped)
 
 

@@ -200,7 +200,7 @@ _OWN: Mapping[str, Callable[[NodeSettings], Found]] = {
 RULES: tuple[Rule, ...] = tuple(
     Rule(check_id, holds, WARN if check_id == _REMARK else BLOCK, NEVER, PHASE, "the node's file")
     for check_id, holds in (
-        ("N00", "The file starts a node in the mode of its name."),
+        ("N00", "The file's settings start a node in the mode that the file's name gives."),
         ("N01", "The node has one id, and the id is not negative."),
         ("N02", "The quorum is static, and set together with the migration flag."),
         ("N03", "The listeners are well-formed, complete, and advertised by an address."),

@@ -170,7 +170,7 @@ def records_in(body: bytes, count: int, base_offset: int, first_ms: int) -> Iter
         delta_ms, place = varint(body, start + 1)
         delta, place = varint(body, place)
         if not 0 <= delta < 2**31:
-            raise DecodeError(f"the offset delta {delta} of a record does not fit the records of its batch")
+            raise DecodeError(f"a record's offset delta {delta} is outside the range of its batch")
         if body.startswith(NULL, place):  # Only control records have keys.
             key, place = None, place + 1
         else:
@@ -212,7 +212,7 @@ def _unpacked(body: bytes, codec: int) -> bytes:
     import pyarrow as pa  # Controllers compress nothing, and it takes longer to load than a log to read.
 
     if codec not in _CODECS:
-        raise DecodeError(f"the batch's compression {codec} is not known")
+        raise DecodeError(f"the batch has compression {codec}, which this offramp can't read")
     try:
         return _snappy(body) if codec == 2 else _streamed(body, _CODECS[codec])
     except (OSError, ValueError, pa.ArrowException) as problem:

@@ -57,9 +57,11 @@ def _remake(step: Step) -> Step:
 def _consent(plan: Plan, step: Step) -> Consent:
     parameters = parameters_of(step)
     if parameters.left_behind != left_behind(plan.overridden):
-        raise PlanError(f"step {step.step_id!r} leaves other groups behind than the plan's overridden rules name")
+        raise PlanError(
+            f"step {step.step_id!r} leaves other groups behind than those that the plan's overridden rules name"
+        )
     if parameters.reported_stopped != reported_stopped(plan.overridden):
-        raise PlanError(f"step {step.step_id!r} reports other controllers as stopped than the plan overrides")
+        raise PlanError(f"step {step.step_id!r} calls other controllers stopped than the plan's overridden rules name")
     if parameters.reports_voters != reports_voters(plan.overridden):
         raise PlanError(f"step {step.step_id!r} takes voters for known that the plan's overridden rules do not name")
     is_final = step.kind == steps.FINALISE

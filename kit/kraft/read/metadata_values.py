@@ -107,7 +107,7 @@ def config_value(data: bytes) -> dict[str, str]:
     if held.get("version") != 1:
         raise BadValue(f"the field version is {shown(str(held.get('version')))}, not 1")
     if not isinstance(config, dict) or not all(is_text(each) for pair in config.items() for each in pair):
-        raise BadValue("the field config is no map of text")
+        raise BadValue("the field config must be a map of text")
     return config
 
 
@@ -305,7 +305,7 @@ def _number(held: Mapping[str, Any], key: str, least: int, most: int, default: i
 
 def _replica_map(held: Any, key: str) -> dict[int, tuple[int, ...]]:
     if not isinstance(held, dict):
-        raise BadValue(f"the field {key} is no map")
+        raise BadValue(f"the field {key} must be a map")
     lists = list(held.values())
     if not set(map(type, lists)) <= {list} or not _are_ids(list(chain.from_iterable(lists))):
         raise BadValue(f"the field {key} is no list of broker ids")

@@ -102,9 +102,9 @@ def _errors(version: Ints, is_known: Mask, unread: Mask, no_text: Mask) -> pa.Ar
 
 def _told(version: Ints, is_known: Mask, unread: Mask, no_text: Mask) -> Iterator[str | None]:
     for number, known, missing, odd in zip(version.tolist(), is_known, unread, no_text):
-        if missing and number > _NEWEST:
-            yield f"version {number} of a commit's value is not known"
+        if missing and number <= _NEWEST and (known or number == -1):
+            yield _CUT
         elif missing:
-            yield _CUT if known or number == -1 else f"version {number} of a commit's value is not known"
+            yield f"the record of a commit has a value of version {number}, which this offramp can't read"
         else:
             yield _NO_UTF8 if odd else None

@@ -45,7 +45,9 @@ def parse_epoch(row: GroupEpoch, kind: int, value: bytes, topic_names: Names) ->
     try:
         version = cursor.number(">h")
         if version != 0:
-            raise DecodeError(f"version {version} of a value of type {name_of(kind)} is not known")
+            raise DecodeError(
+                f"a record of type {name_of(kind)} has a value of version {version}, which this offramp can't read"
+            )
         columns = _READERS[kind][1](cursor, topic_names)
         cursor.skip_tags()
     except DecodeError as problem:

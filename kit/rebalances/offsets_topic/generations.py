@@ -66,7 +66,7 @@ def parse_generation(
 def _rows(row: GroupGeneration, value: bytes) -> Iterator[GroupGeneration]:
     version = Cursor(value).number(">h")
     if not 0 <= version <= _NEWEST:
-        raise DecodeError(f"version {version} of a group's value is not known")
+        raise DecodeError(f"the record of a group has a value of version {version}, which this offramp can't read")
     cursor = Cursor(value, version >= _FLEXIBLE_SINCE, at=2)
     row = replace(
         row,

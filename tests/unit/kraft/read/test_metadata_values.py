@@ -90,7 +90,7 @@ def test_a_bad_credential_is_never_quoted(text):
         (values.topic_value, b'{"partitions":{"0":[1]},"topic_id":"short"}', "topic_id"),
         (values.state_value, b'{"leader":1.5}', "leader"),
         (values.config_value, b'{"version":2,"config":{}}', "not 1"),
-        (values.config_value, b'{"version":1,"config":{"a":1}}', "no map of text"),
+        (values.config_value, b'{"version":1,"config":{"a":1}}', "must be a map of text"),
         (values.acl_value, b'{"version":1,"acls":[{"principal":"alice","host":"*","operation":"Read",'
                            b'"permissionType":"Allow"}]}', "no Type:name"),
         (values.acl_value, b'{"version":1,"acls":[7]}', "lacks"),

@@ -128,7 +128,7 @@ def test_an_unknown_version_of_a_commit_is_a_row_that_reports_it(version):
     row = of_value(value)
     assert row["committed_offset"] is None
     assert row["is_tombstone"] is False
-    assert "ends too early" in row["error"] if version == -1 else f"version {version} of a commit" in row["error"]
+    assert "ends too early" in row["error"] if version == -1 else f"value of version {version}," in row["error"]
 
 
 @pytest.mark.parametrize("version", [0, 1, 2, 3, 4])
@@ -211,7 +211,7 @@ def test_a_generation_cut_anywhere_is_one_row_that_reports_it(version):
 
 def test_an_unknown_version_of_a_generation():
     (row,) = of_group(b"\0\5" + bytes(30))
-    assert row["error"] == "version 5 of a group's value is not known"
+    assert row["error"] == "the record of a group has a value of version 5, which this offramp can't read"
 
 
 STATES = {0: "STABLE", 1: "UNREVOKED_PARTITIONS", 2: "UNRELEASED_PARTITIONS", 9: "9 unknown"}
@@ -283,7 +283,7 @@ def test_an_epoch_cut_anywhere_is_a_row_that_reports_it(key, value):
 @pytest.mark.parametrize(("key", "value"), ALL_KINDS)
 def test_an_unknown_version_of_an_epoch(key, value):
     (row,) = epochs((key, b"\0\1" + value[2:]))
-    assert row["error"].startswith("version 1 of a value of type ")
+    assert row["error"].endswith(" has a value of version 1, which this offramp can't read")
     assert f"{key[1]} ConsumerGroup" in row["error"]
 
 
@@ -386,10 +386,10 @@ def test_the_account_names_what_was_not_understood():
     assert (row.n_epochs, row.n_errors, row.n_unsupported, row.n_filtered, row.n_unreadable) == (3, 3, 3, 0, 1)
     assert row.others == ("4 ConsumerGroupPartitionMetadata: 2", "99 unknown: 1")
     assert set(row.problems) == {
-        "version 9 of a commit's value is not known: 1",
+        "the record of a commit has a value of version 9, which this offramp can't read: 1",
         "the value ends too early: 1",
         "the key can't be decoded: 1",
-        "version 1 of a value of type 3 ConsumerGroupMetadata is not known: 1",
+        "a record of type 3 ConsumerGroupMetadata has a value of version 1, which this offramp can't read: 1",
     }
 
 
