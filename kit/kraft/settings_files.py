@@ -62,7 +62,7 @@ class LintedFiles:
         wrong = [each for each in self.rows if each.severity == BLOCK and each.is_met is False]
         if wrong:
             raise UnsafePlan(
-                f"{_named(wrong)} can't be used. Apply the remedy of each finding, then lint the files again."
+                f"{_named(wrong)} can't be used. Follow the remedy of each finding, then lint the files again."
             )
         dark = [each for each in self.rows if each.severity == BLOCK and each.is_met is None]
         if dark:
