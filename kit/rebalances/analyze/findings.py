@@ -28,6 +28,9 @@ LONG_MS = 60_000
 """A join or a sync that takes longer is shown."""
 UNREACHED_MS = 10_000
 """A shorter search for the coordinator is usual: a starting client has no connection yet."""
+_SOON, _SAME, _ENDS = 10, 40, "\"'`)}].,; "
+"""A program repeats its client's words within so many lines; so many characters of them are no coincidence."""
+_BY_RDKAFKA = re.compile(r"%\d\|")
 AT_ONCE_US = 5_000
 """The time within which two equal lines of one process are one fact."""
 _FOR_POLL_TIMEOUT = re.compile(r"due to consumer poll timeout has expired")
@@ -297,8 +300,23 @@ def _is_evicted(event: Event) -> bool:
 
 
 def _n_facts(same: list[Event]) -> int:
-    """Return how many facts these events of one kind show: a process may print one several times, at once."""
-    return 1 + sum(not _is_repeated(before, event) for before, event in pairwise(same))
+    """Return how many facts these events of one kind show: a process may print one several times, at once, and the
+    program may print what its client reported."""
+    facts = same[:1]
+    for before, event in pairwise(same):
+        if not _is_repeated(before, event) and not _is_echoed(facts[-1], event):
+            facts.append(event)
+    return len(facts)
+
+
+def _is_echoed(fact: Event, event: Event) -> bool:
+    """Return whether a line soon after ends as the one that reports the fact does, and has no time of its own, or is
+    not librdkafka's as that one is."""
+    if time_of(fact) is None or fact["file"] != event["file"] or event["line"] - fact["line"] > _SOON:
+        return False
+    is_of_client, is_too = (_BY_RDKAFKA.match(each["text"]) for each in (fact, event))
+    is_of_program = time_of(event) is None or (is_of_client and not is_too)
+    return bool(is_of_program) and event["text"].rstrip(_ENDS)[-_SAME:] in fact["text"]
 
 
 def _is_repeated(before: Event, event: Event) -> bool:

@@ -140,3 +140,28 @@ def test_a_target_assignment_names_the_members_of_an_epoch(tmp_path):
     (row,) = found.generations.rows(named=True)
     assert (row["is_epoch"], row["members"], row["n_members"]) == (True, ["a", "b"], 2)
     assert found.events["partitions"].to_list()[-1] == ["i-0", "i-1"]
+
+
+MAXPOLL = "%4|{}|MAXPOLL|c#consumer-1| [thrd:main]: {} (adjust max.poll.interval.ms): leaving group"
+EXCEEDED = "Application maximum poll interval (6000ms) exceeded by {}ms"
+LEAVES = MAXPOLL.format("1735787045.006", EXCEEDED.format(7))
+RUST = "Kafka { source: PollExceeded (Local: Maximum application poll interval (max.poll.interval.ms) exceeded) }"
+
+
+@pytest.mark.parametrize(
+    ("lines", "n"),
+    [
+        ([LEAVES, "03:04:05 got 1", f"03:04:05 error: {EXCEEDED.format(7)}"], 1),
+        ([LEAVES, "03:04:05 got 1", f"2025-01-02 03:04:06,000 ERROR {EXCEEDED.format(7)}"], 1),
+        ([LEAVES, "03:04:05 got 1", f"03:04:05 error: {EXCEEDED.format(8)}"], 2),
+        ([MAXPOLL.format(f"173578704{n}.006", EXCEEDED.format(7)) for n in (5, 9)], 2),
+        ([f"2025-01-02T03:04:05 [ERROR] - app: Ended with {RUST}", "thread 'main' panicked at src/main.rs:1:2:",
+          f"called `Result::unwrap()` on an `Err` value: {RUST}"], 1),
+    ],
+    ids=["without a date", "by another clock", "of another time", "twice", "a panic of Rust"],
+)  # fmt: skip
+def test_what_a_program_repeats_of_its_client_is_one_fact(tmp_path, lines, n):
+    log = tmp_path / "pasted.log"
+    log.write_text("\n".join(lines))
+    (sentence,) = read_rebalances(None, str(log)).findings["sentence"]
+    assert (", 2 times" in sentence) == (n == 2)
