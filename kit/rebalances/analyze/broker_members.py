@@ -42,6 +42,8 @@ class BrokerMembers:
             self.seen[number] = set(self._now)
         elif event["kind"] == "target_computed" and number is not None:
             self._take_target(event, number)
+        elif event["kind"] == "group_loaded" and event["member_id"] and number is not None:
+            self.seen.setdefault(number, set()).add(event["member_id"])
         if event["kind"] == "group_rebalancing":
             self._take_reason(event, number)
         elif event["kind"] == "group_empty":

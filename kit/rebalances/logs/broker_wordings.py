@@ -1,8 +1,9 @@
-"""Define the lines that the coordinators in the brokers print: the old one in Scala, the new one since 3.6."""
+"""Define the lines that the coordinators in the brokers print: the old one in Scala, the new one since 3.6. And the
+errors that they answer, as phpkafka prints them."""
 
 from __future__ import annotations
 
-from kit.rebalances.logs.wording import BROKER, rows
+from kit.rebalances.logs.wording import BROKER, PHPKAFKA, rows
 
 BROKERS = rows(
     BROKER,
@@ -31,6 +32,7 @@ member_joining|2.3+|Static member with groupInstanceId=
 member_joining|2.3-2.8|Static member {} with unknown member id rejoins
 member_joining|3.0+|Pending dynamic member with id
 member_joining|2.5-2.8|Adding new static member
+group_loaded|2.3+|Static member {} loaded with member id
 context|2.3+|Static member
 member_fenced|2.3+|Request memberId={} is fenced by
 leader_replaced|2.3+|Group leader [
@@ -179,3 +181,24 @@ context|3.6+|Coordinator loader is already
 context|3.7+|[GroupId {}] Removing expired offset
 """,
 )
+
+PHPKAFKA_LINES = rows(
+    PHPKAFKA,
+    """
+out_of_range|1.0+|KafkaErrorException: [1] The requested offset is not within
+coordinator_failed|1.0+|KafkaErrorException: [14] The coordinator is loading
+coordinator_failed|1.0+|KafkaErrorException: [15] The coordinator is not available
+coordinator_failed|1.0+|KafkaErrorException: [16] This is not the correct coordinator
+member_reset|1.0+|KafkaErrorException: [22] Specified group generation id is not valid
+join_failed|1.0+|KafkaErrorException: [23] The group member's supported protocols are incompatible
+join_failed|1.0+|KafkaErrorException: [24] The configured groupId is invalid
+member_reset|1.0+|KafkaErrorException: [25] The coordinator is not aware of this member
+join_failed|1.0+|KafkaErrorException: [26] The session timeout is not within
+rebalancing|1.0+|KafkaErrorException: [27] The group is rebalancing
+coordinator_failed|1.0+|KafkaErrorException: [30] Group authorization failed
+context|1.0+|KafkaErrorException: [79] The group member needs to have a valid member id
+join_failed|1.0+|KafkaErrorException: [81] The consumer group has reached its max size
+member_fenced|1.0+|KafkaErrorException: [82] The broker rejected this static consumer
+""",
+)
+"""phpkafka prints no line of its own: it throws what the coordinator answers, by Kafka's number and text."""

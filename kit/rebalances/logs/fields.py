@@ -43,6 +43,7 @@ second one is such a name."""
 
 _OF_BROD = r"[,(](?:coor|pid)=(?:#PID)?(<\d+\.\d+\.\d+>)"
 """brod prints no client id: the process of a member distinguishes it."""
+_OF_STREAMS = r"stream-thread \[([^\]]+-consumer)\] Assigned tasks"
 _OF_KAFKAJS = r"\[Connection\].*\"clientId\\*\":\\*\"([^\"\\]+)"
 
 _RUN, _TOPIC_PARTITION = r"[\w.-]+", r"^[\w.-]+-\d+$"
@@ -65,7 +66,7 @@ _GROUPS: tuple[Pattern, ...] = (
     ),
     Unless(
         r"\bconsumer group \(?'?([^\s:'{,)]+?)'?(?:[,):]|\.?(?:\s|$))",
-        ("because", "anymore", "at", "with", "management", "is", "assignor", "initial", "heartbeat", "that"),
+        ("because", "anymore", "at", "with", "management", "is", "has", "assignor", "initial", "heartbeat", "that"),
     ),
     Unless(
         r"^Group (\S+) (?:fetching|has no|committed|failed|with gen|generation|transitioned|is dead|is rebal"
@@ -244,8 +245,8 @@ _COUNTED = (
     r"|rebalanced: (?:assigned|revoked)"
 )
 """librdkafka has a count in such lines, and lists the partitions in separate lines."""
-_NUMBERS_ALONE = r": \[\d+(?:, ?\d+)*\]"
-"""Partitions without their topics."""
+_NOT_HERE = r": \[\d+(?:, ?\d+)*\]|^(?:Setting newly|Revoking previously) assigned partitions\s*$"
+"""Partitions without their topics, or in the lines that follow."""
 
 
 def without_client_prefix(message: pl.Expr) -> pl.Expr:
@@ -310,7 +311,9 @@ def client_in(member_id: pl.Expr) -> pl.Expr:
 
 def printed_client(text: pl.Expr) -> pl.Expr:
     """The client id in librdkafka's or kafkajs' line, or in a request dump."""
-    return first_of(text, (r"[|\[]([^|\[\]]+)#consumer-\d+[|\]]", r"client_id=([^,}\]]+)", _OF_BROD, _OF_KAFKAJS))
+    return first_of(
+        text, (r"[|\[]([^|\[\]]+)#consumer-\d+[|\]]", r"client_id=([^,}\]]+)", _OF_BROD, _OF_KAFKAJS, _OF_STREAMS)
+    )
 
 
 def old_consumer(message: pl.Expr) -> pl.Expr:
@@ -373,7 +376,7 @@ def coordinator_id_of(message: pl.Expr) -> pl.Expr:
 def partitions_of(message: pl.Expr, kind: pl.Expr) -> pl.Expr:
     """``topic-partition`` as printed, for kinds of events that list partitions; may be an empty list."""
     is_single = kind.is_in(_SINGLE)
-    is_listing = kind.is_in(_LISTING) & ~has(message, _COUNTED) & ~has(message, _NUMBERS_ALONE)
+    is_listing = kind.is_in(_LISTING) & ~has(message, _COUNTED) & ~has(message, _NOT_HERE)
     text: pl.Expr = pl.when(is_single | is_listing).then(message)
     for pattern, plain in _SPELLED:
         text = replaced(text, pattern, plain)

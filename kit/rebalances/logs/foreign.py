@@ -5,10 +5,13 @@ People paste logs behind prefixes of their own, in Markdown, in HTML, as JSON in
 
 from __future__ import annotations
 
+import re
+
 import polars as pl
 
 from kit.rebalances.logs import fields, layouts, library_fields, wordings
 from kit.rebalances.logs.known_text import WORDS, located, unquoted
+from kit.rebalances.logs.library_wordings import FRANZ_GO_LINES
 from kit.rebalances.logs.multiline import is_part
 from kit.rebalances.logs.not_logged import is_program, is_stack
 from kit.rebalances.logs.printed_times import ANY, epoch_in, time_in, zone_in
@@ -38,6 +41,9 @@ _MARKUP = (
     (r"\\([\[\]_*=<>#.(){}|-])", "${1}"),
 )
 """The texts that markup writes, and their meaning, in this order."""
+_WITH_FACTS = sorted({each.template.split("; ")[0] for each in FRANZ_GO_LINES if "; " in each.template}, reverse=True)
+_IN_KEYS = rf'^(.*?\bmsg=)"?({"|".join(map(re.escape, _WITH_FACTS))})"? (group|id|plan|why)=(.*)$'
+"""franz-go's texts in a line of keys and values, as Go's slog prints it."""
 _HEADING = r"^\s*#+ "
 """A title of Markdown reports again what a log below it reports."""
 _OBJECT = r"(\{.*\})[\s,;'\"]*$"
@@ -120,10 +126,22 @@ def without_markup_behind(line: pl.Expr) -> pl.Expr:
 
 
 def unmarked(line: pl.Expr) -> pl.Expr:
-    """The line without what Markdown, HTML and terminals put into it."""
+    """The line without what Markdown, HTML and terminals put into it, and with franz-go's facts as it prints them."""
     for pattern, plain in _MARKUP:
         line = replaced(line, pattern, plain)
-    return line
+    return pl.coalesce(_with_facts_behind(line), line)
+
+
+def _with_facts_behind(line: pl.Expr) -> pl.Expr:
+    """The line of keys and values with franz-go's text: with these behind the text; null: it is another line."""
+    front, text, key, facts = (line.str.extract(_IN_KEYS, number) for number in (1, 2, 3, 4))
+    for pattern, plain in (
+        (r"^\"([^\"]*)\"", "${1}"),
+        (r" (\w+)=\"([^\"]*)\"", ", ${1}: ${2}"),
+        (r" (\w+)=", ", ${1}: "),
+    ):
+        facts = replaced(facts, pattern, plain)
+    return front + text + "; " + key + ": " + facts
 
 
 def _found(records: pl.DataFrame) -> pl.DataFrame:

@@ -358,6 +358,7 @@ member_reset|2.0+|Failed to process stream task {} since it got migrated to anot
 member_reset|2.0+|Failed to punctuate stream task {} since it got migrated to another thread
 context|2.6+|Requested client {} to schedule a followup rebalance
 context|2.4+|Decided on assignment:
+leader_assigning|0.10-2.3|stream-thread [{}Assigned tasks to clients as {
 context|2.6+|Removing task {} active assignment until it is safely revoked
 context|2.6+|Adding removed stateful active task
 context|2.4+|Cooperative rebalancing protocol is enabled now

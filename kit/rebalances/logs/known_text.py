@@ -33,6 +33,7 @@ _OWN_PREFIXES = (
     "[GroupMetadataManager",
     "[GroupId ",
     "kafka: error while consuming ",
+    "KafkaErrorException: [",
 )
 _OLD_EXCEPTION = "kafka.common.ConsumerRebalanceFailedException: "
 _LEVELS = layouts.LEVELS.split("|")

@@ -55,6 +55,7 @@ _PATTERNS = {
         r"^Connected to coordinator: ([\w.-]+:\d+)",
     ),
     "reason": (
+        r"^KafkaErrorException: \[\d+\] (.+?)\.?(?: in \S+:\d+)?$",
         r",generation=.*\): .*?reason: ?\{?:?(.+?),?$",
         r"^re-joining group, reason: ?\{?:?(.+?),?$",
         r"^\[Consumer\] Crash: (.+?)(?: \{|$)",

@@ -22,6 +22,15 @@ KAFKAJS_LINES = rows(
     KAFKAJS,
     """
 group_assignment|1.0+|[ConsumerGroup] Consumer has joined the group
+group_assignment|1.0+|[Runner] Consumer has joined the group
+group_assignment|1.0+|Consumer has joined the group{}"memberAssignment":
+rebalancing|1.0+|The group is rebalancing, re-joining{}"groupId":
+member_reset|1.0+|The coordinator is not aware of this member, re-joining the group{}"groupId":
+join_failed|1.0+|Response JoinGroup(key: {}"error":
+sync_failed|1.0+|Response SyncGroup(key: {}"error":
+heartbeat_failed|1.0+|Response Heartbeat(key: {}"error":
+offsets_failed|1.0+|Response OffsetFetch(key: {}"error":
+commit_failed|1.0+|Response OffsetCommit(key: {}"error":
 leader_assigning|1.0+|[ConsumerGroup] Chosen as group leader
 assignment_computed|1.0+|[ConsumerGroup] Group assignment
 context|1.0+|[ConsumerGroup] Received assignment

@@ -4,6 +4,8 @@ records.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import polars as pl
 
 from kit.rebalances.logs.fields import partitions_in
@@ -14,7 +16,7 @@ _LOOKS = (
     r"(?i)re-?balanc|(?:join|sync|leave)[-_ ]?group|heart ?beat|coordinat(?:or|ed by)|\bgeneration[_ ]?(?:id)?\b"
     r"|member[_ ]?id\b|(?:assigned|revoked|lost) ?partitions|partitions? (?:were |was |to )?(?:assign|revoke|lost)"
     r"|\bpartitions?\b.{0,80}\b(?:was|were|are) (?:assigned|revoked|lost)\b"
-    r"|consumer group|committed offset|claim the partition"
+    r"|consumer group|group consume error|committed offset|claim the partition"
 )
 _OTHER_CLIENT = r"^\[(?:Producer|AdminClient) clientId=[^\]]*\] "
 """Its client id may have any word."""
@@ -25,6 +27,9 @@ _LABELS = {
     "added": r"^\s*(?:newly added partitions|Added partitions \(assigned - owned\)):\s*(.*)$",
 }
 _LISTED = r"^\s+([\w.-]+) \[(\d+)\]"
+_IN_TABLE = r"(?:x|\||│) ([\w.-]+) +(?:x|\||│) (\{\d{1,6}(?:-\d{1,6})?(?:, \d{1,6}(?:-\d{1,6})?)*\}) +(?:x|\||│)\s*$"
+"""A row of the table that faust prints of a set of partitions; a terminal's lines are pasted as ``x``, too."""
+TABLE_MARKS = (r"(?:x|\||│) [\w.-]+ +(?:x|\||│) \{\d[\d, -]*\} +(?:x|\||│)\s*$",)
 _FAR = 12
 """A labelled line belongs to an entry at most this many lines before it."""
 _APART = 1_000
@@ -49,12 +54,13 @@ def with_marks(records: pl.DataFrame) -> pl.DataFrame:
     """
     text = pl.when(pl.col("layout").is_null()).then("raw")
     item = pl.when(pl.col("layout") == LIBRDKAFKA).then("message").str.extract_groups(regex(_LISTED)).struct
+    row = text.str.extract_groups(regex(rf"^\s*{_IN_TABLE}")).struct
     return records.with_columns(
         # librdkafka's threads write at the same time: a list is behind the line of its own handle.
         pl.when(pl.col("layout") == LIBRDKAFKA)
         .then(pl.concat_str("client_id", "logger", separator="|", ignore_nulls=True))
         .alias("stream"),
-        (item.field("1") + "-" + item.field("2")).alias("item"),
+        pl.coalesce(item.field("1") + "-" + item.field("2"), row.field("1") + row.field("2")).alias("item"),
         *(text.str.extract(regex(label)).alias(f"{name}_here") for name, label in _LABELS.items()),
     ).with_columns(is_entry=pl.col("message").is_not_null() & pl.col("item").is_null())
 
@@ -108,12 +114,32 @@ def with_neighbours(records: pl.LazyFrame) -> pl.LazyFrame:
             *(_labelled(f"{name}_here").alias(name) for name in _LABELS),
             listed=pl.col("item").drop_nulls(),
         )
+        .with_columns(listed=_of_tables(pl.col("listed")))
     )
     return entries.join(behind, left_on=_PLACE, right_on=_ENTRY, how="left", maintain_order="left")
 
 
 def _labelled(name: str) -> pl.Expr:
     return partitions_in(pl.col(name).filter(pl.col("is_near") & pl.col(name).is_not_null()).last())
+
+
+def _of_tables(listed: pl.Expr) -> pl.Expr:
+    """The items of a list, with those of a table's rows one by one."""
+    is_table = listed.list.eval(pl.element().str.ends_with("}")).list.any()
+    each = pl.when(is_table).then(listed).map_elements(_each_of, return_dtype=pl.List(pl.String), skip_nulls=True)
+    return pl.coalesce(each, listed)
+
+
+def _each_of(rows: Iterable[str]) -> list[str]:
+    """
+    >>> _each_of(["a-b{1-3, 7}", "c{0}"])
+    ['a-b-1', 'a-b-2', 'a-b-3', 'a-b-7', 'c-0']
+    """
+    found = []
+    for topic, _, numbers in (row.partition("{") for row in rows):
+        for first, _, last in (each.partition("-") for each in numbers.strip("}").replace(" ", "").split(",")):
+            found += [f"{topic}-{number}" for number in range(int(first), int(last or first) + 1)]
+    return found
 
 
 def _says() -> pl.Expr:

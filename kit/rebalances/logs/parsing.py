@@ -7,7 +7,7 @@ from functools import cache
 import polars as pl
 
 from kit.rebalances.logs import fields, library_fields, wordings
-from kit.rebalances.logs.texts import has, replaced
+from kit.rebalances.logs.texts import extracted, has, replaced
 from kit.tables import schema as tables
 
 _CUT, _CUT_LIST = 2_000, 2_000_000
@@ -79,7 +79,9 @@ def _of_record() -> dict[str, pl.Expr]:
     listed = pl.when(pl.col("listed").list.len() > 0).then(pl.col("listed").list.sort()).otherwise(empty)
     return {
         "client_id": pl.coalesce("prefix_client", "client_id", by_member),
-        "group_id": pl.coalesce("prefix_group", "said_group", fields.old_group(pl.coalesce("old", "member_id"))),
+        "group_id": pl.coalesce(
+            "prefix_group", "said_group", fields.old_group(pl.coalesce("old", "member_id")), _group_beside()
+        ),
         "text": pl.col("raw").str.strip_chars(" ").str.slice(0, longest),
         "reason": pl.when("is_cut")
         .then(pl.col("reason").fill_null("") + " … (the line is cut here)")
@@ -92,6 +94,12 @@ def _of_record() -> dict[str, pl.Expr]:
         "owned_before": pl.col("owned"),
         "owned_after": pl.col("assigned"),
     }
+
+
+def _group_beside() -> pl.Expr:
+    """The group that a program names in a key of its own, beside the text of a client that does not print it."""
+    raw = pl.when(pl.col("source").is_in(wordings.LIBRARIES)).then("raw")
+    return extracted(raw, r"\b(?:consumer_?[gG]roup|group_?[iI]d)\\*\"?[=:] ?\\*\"?([^\s\"\\,;{}]+)")
 
 
 def unknown_lines_of(records: pl.DataFrame) -> pl.DataFrame:

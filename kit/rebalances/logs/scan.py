@@ -28,6 +28,7 @@ from pyarrow.fs import FileSystem
 
 from kit.rebalances.logs import brod_records
 from kit.rebalances.logs.layouts import MONTHS
+from kit.rebalances.logs.multiline import TABLE_MARKS
 from kit.rebalances.logs.wordings import BESIDE, BY_SOURCE, CONTEXT
 
 BLOCK = 16 << 20
@@ -234,8 +235,9 @@ def _marks() -> hyperscan.Database:
     own = {max(each.template.split("{}"), key=len) for each in _UNMARKED}
     in_json = {each.template.removesuffix(BESIDE) for each in _UNMARKED if each.template.endswith(BESIDE)}
     patterns = [re.escape(text).encode() for text in sorted({*_MARKS, *own})]
-    patterns += [each.encode() for each in (_BEGINNINGS, *brod_records.LINE_MARKS)]
+    patterns += [each.encode() for each in (_BEGINNINGS, *brod_records.LINE_MARKS, *TABLE_MARKS)]
     patterns += [rf'"{re.escape(text)}\\*"'.encode() for text in sorted(in_json)]
+    patterns += [f"msg={re.escape(text)} ".encode() for text in sorted(in_json)]
     database = hyperscan.Database(mode=hyperscan.HS_MODE_BLOCK)
     database.compile(expressions=patterns, flags=[hyperscan.HS_FLAG_MULTILINE] * len(patterns))
     return database

@@ -9,7 +9,7 @@ known and shows no event; the member's own id, generation and partitions are ``k
 
 from __future__ import annotations
 
-from kit.rebalances.logs.broker_wordings import BROKERS
+from kit.rebalances.logs.broker_wordings import BROKERS, PHPKAFKA_LINES
 from kit.rebalances.logs.java_wordings import CLASSIC, CONSUMER_PROTOCOL, CONTEXTS, FRAMEWORKS
 from kit.rebalances.logs.library_wordings import (
     BROD_LINES,
@@ -35,6 +35,7 @@ from kit.rebalances.logs.wording import (
     LIBRARIES,
     LIBRDKAFKA,
     OLD_CONSUMER,
+    PHPKAFKA,
     PYKAFKA,
     PYTHON,
     RUBY_KAFKA,
@@ -69,6 +70,7 @@ BY_SOURCE = {
     BROD: BROD_LINES,
     KAFKA_NODE: KAFKA_NODE_LINES,
     PYKAFKA: PYKAFKA_LINES,
+    PHPKAFKA: PHPKAFKA_LINES,
     LIBRDKAFKA: RDKAFKA,
 }
 """In the order in which they are tried for a line that does not report whose it is; librdkafka's nearly always do."""

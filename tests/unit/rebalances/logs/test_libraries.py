@@ -96,3 +96,17 @@ def test_lines_that_frameworks_repeat_are_known_and_no_event(tmp_path, line, n_c
     logs = read(tmp_path, line, zone="UTC")
     assert logs.events.is_empty()
     assert (logs.files["n_context"].sum(), len(logs.unknown_lines)) == (n_context, n_unknown)
+
+
+@pytest.mark.parametrize("edge", ["x", "|", "│"])
+def test_partitions_in_fausts_table_are_those_of_the_line_before(tmp_path, edge):
+    rows = [f"{edge} a-b  {edge} {{0-2, 7}} {edge}", f"{edge} c.d  {edge} {{12}}     {edge}"]
+    said = "[2020-01-02 03:04:05,006] [9] [INFO] Setting newly assigned partitions "
+    head = ["lTopic Partition Setqk", f"{edge} topic {edge} partitions {edge}", "tqqnqqu"]
+    (event,) = read(tmp_path, said, *head, *rows, "mqqvqqj for group g").events.rows(named=True)
+    assert (event["kind"], event["partitions"]) == ("assigned", ["a-b-0", "a-b-1", "a-b-2", "a-b-7", "c.d-12"])
+
+
+def test_a_list_whose_lines_are_missing_is_unknown(tmp_path):
+    said = "[2020-01-02 03:04:05,006] [9] [INFO] Setting newly assigned partitions "
+    assert read(tmp_path, said).events["partitions"].to_list() == [None]

@@ -230,6 +230,24 @@ EVENTS = [
     ('{"time":"2025-01-02T03:04:05Z","level":"info","msg":"share group heartbeating","group":"g"}', "franz-go", "heartbeat_sent", {"group_id": "g"}),
     ("[2025-01-02 03:04:05,006] INFO [Consumer clientId=c, groupId=g] Successfully joined group with generation Generation{generationId=7, memberId=***protocol='x'} (a.B:9)",
      "java", "joined", {"generation": 7, "member_id": None}),
+    ('time=2025-01-02T03:04:05.006+03:00 level=INFO msg="joined, balancing group" group=g member_id=m-1 instance_id=<nil> generation=7 balance_protocol=range leader=true',
+     "franz-go", "joined", {"group_id": "g", "member_id": "m-1", "generation": 7, "assignor": "range", "leader_id": "m-1"}),
+    ('time=2025-01-02T03:04:05.006+03:00 level=INFO msg=synced group=g assigned="a-b[0 12]"', "franz-go", "group_assignment", {"group_id": "g", "partitions": ["a-b-0", "a-b-12"]}),
+    ('time=2025-01-02T03:04:05.006Z level=INFO msg="heartbeat errored" group=g err="REBALANCE_IN_PROGRESS: x"',
+     "franz-go", "heartbeat_failed", {"group_id": "g", "reason": "REBALANCE_IN_PROGRESS: x"}),
+    ('[app] 2021/01/02 03:04:05.006 s.go:3: level=ERROR msg="Sarama internal error" consumer_group=g-1 err="kafka: error while consuming a.b/1: kafka server: The provided member is not known in the current generation." topic=a.b',
+     "sarama", "commit_failed", {"group_id": "g-1", "partitions": ["a.b-1"]}),
+    ('Jun 12, 2023 @ 18:08:12.336 log.msg:The group is rebalancing, re-joining log.data:{"groupId":"g","memberId":"m-1","error":"x"} log.level:error',
+     "kafkajs", "rebalancing", {"group_id": "g", "member_id": "m-1", "reason": "x", "local_at": 1_686_593_292_336_000}),
+    ('Jun 12, 2023 @ 18:08:12.336 log.msg:Response Heartbeat(key: 12, version: 2) log.data:{"clientId":"c","error":"x"}', "kafkajs", "heartbeat_failed", {"reason": "x"}),
+    (f'{{"level":"INFO","timestamp":"2019-01-02T03:04:05.006Z","message":"[Runner] Consumer has joined the group","groupId":"g","memberId":"{M}","memberAssignment":{{"a-b":[1,0]}}}}',
+     "kafkajs", "group_assignment", {"group_id": "g", "member_id": M, "partitions": ["a-b-0", "a-b-1"]}),
+    ("stream-thread [a-StreamThread-1-consumer] Assigned tasks to clients as {u=[activeTasks: ([0_0]) capacity: 1]}.", "java", "leader_assigning", {"client_id": "a-StreamThread-1-consumer"}),
+    ("[2022-01-02 03:04:05,006] INFO Static member MemberMetadata(memberId=m-1, groupInstanceId=Some(i), clientId=c, ).groupInstanceId of group g loaded with member id m-1 at generation 7. (a.b.GroupMetadata$)",
+     "broker", "group_loaded", {"group_id": "g", "member_id": "m-1", "generation": 7}),
+    *((rf"[WARNING] longlang\phpkafka\Exception\KafkaErrorException: [{code}] {text}. in /a/b.php:385", "phpkafka", kind, {"reason": text}) for code, text, kind in (
+        (25, "The coordinator is not aware of this member", "member_reset"), (27, "The group is rebalancing, so a rejoin is needed", "rebalancing"),
+        (82, "The broker rejected this static consumer since another consumer with the same group.instance.id has registered", "member_fenced"))),
 ]  # fmt: skip
 NOTHING_NEW = [
     "[sarama] 2018/01/02 03:04:05 consumer/broker/1 abandoned subscription to t/0 because kafka server: The requested offset is outside the range of offsets",
@@ -288,6 +306,7 @@ def test_a_line_of_nodes_package_debug_is_shown(tmp_path):
         "kafka_consumer.go:12: rebalance started",
         "rebalance callback for member=c-1 after 3 s",
         '{"level":"warning","msg":"error received","error":"GroupCoordinator: 1 request(s) timed out"}',
+        '[app] 2021/01/02 03:04:05.006 s.go:3: level=ERROR msg="Group consume error" consumer_group=g err="EOF"',
         "10:35:47 [INFO] a.b: Partitions lost to the other member: clicks[0]",
     ],
 )
