@@ -9,7 +9,7 @@ from kit.rebalances.analyze.consumer_instances import Event
 
 _COUNT = re.compile(r"with (\d+) members|The group has (\d+) members")
 _TARGET = re.compile(r"([^\s{},=]+)=(?:Member)?Assignment\(")
-_IS_WHOLE = re.compile(r"assignor in \d+ms: \{(?:.*\))?\}\.")
+_IS_WHOLE = re.compile(r"assignor in \d+ms: \{.*\)\}\.")
 _ARRIVES = re.compile(r"joins the (?:consumer|share|streams) group")
 
 
@@ -63,7 +63,7 @@ class BrokerMembers:
     def _take_target(self, event: Event, number: int) -> None:
         """Some versions list all members, each with what it gets; a streams group's epoch may be raised silently."""
         listed = set(_TARGET.findall(event["text"]))
-        if _IS_WHOLE.search(event["text"]):
+        if listed and _IS_WHOLE.search(event["text"]):
             self._now, self.counts[number] = listed, len(listed)
         self._now |= listed
         if listed:
