@@ -160,7 +160,7 @@ RUST = "Kafka { source: PollExceeded (Local: Maximum application poll interval (
     ],
     ids=["without a date", "by another clock", "of another time", "twice", "a panic of Rust"],
 )  # fmt: skip
-def test_what_a_program_repeats_of_its_client_is_one_fact(tmp_path, lines, n):
+def test_a_line_that_a_program_repeats_of_its_client_is_one_fact(tmp_path, lines, n):
     log = tmp_path / "pasted.log"
     log.write_text("\n".join(lines))
     (sentence,) = read_rebalances(None, str(log)).findings["sentence"]
