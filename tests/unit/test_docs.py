@@ -305,7 +305,7 @@ def test_each_finding_about_rebalances_is_explained():
 
 MAP = {
     "a column of lag": ("kit/groups/analyze/lag.py", "lag_retained="),
-    "a broker's log line": ("kit/rebalances/logs/broker_wordings.py", "member_joining|"),
+    "a broker's log line": ("kit/rebalances/logs/wordings/broker.py", "member_joining|"),
     "the write of the toggle": ("kit/moves/group/toggle.py", "client.set_async("),
     "the heat map's colours": ("kit/groups/show/charts.py", "symlog"),
     "a fault in the lab": ("kit/lab/faults.py", "def kill("),

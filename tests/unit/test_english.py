@@ -94,7 +94,7 @@ def rooms() -> dict[str, list[Path]]:
     """Each room of the code, the notebooks, and each page, with its files. Templates of log lines are left out."""
     found: dict[str, list[Path]] = {}
     for file in sorted([*(ROOT / "kit").rglob("*.py"), *(ROOT / "widgets").rglob("*.py")]):
-        if not file.name.endswith("_wordings.py"):
+        if file.parent.name != "wordings":
             parts = file.relative_to(ROOT).parts
             found.setdefault("/".join(parts[:2]), []).append(file)
     found["notebooks"] = sorted((ROOT / "notebooks").rglob("*.ipynb"))

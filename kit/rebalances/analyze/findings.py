@@ -15,6 +15,7 @@ from kit.rebalances.analyze.attempts import folded, member_rebalances, rebalance
 from kit.rebalances.analyze.clocks import Clocks
 from kit.rebalances.analyze.consumer_instances import ConsumerInstance, Event, are_utc, datetime_of, time_of
 from kit.rebalances.analyze.group_logs import FoldedLogs
+from kit.rebalances.analyze.repeats import n_facts
 from kit.tables import schema as tables
 from kit.tables.polars import frame
 from kit.tables.rebalances import LogFinding
@@ -28,11 +29,6 @@ LONG_MS = 60_000
 """A join or a sync that takes longer is shown."""
 UNREACHED_MS = 10_000
 """A shorter search for the coordinator is usual: a starting client has no connection yet."""
-_SOON, _SAME, _ENDS = 10, 40, "\"'`)}].,; "
-"""A program repeats its client's words within so many lines; so many characters of them are no coincidence."""
-_BY_RDKAFKA = re.compile(r"%\d\|")
-AT_ONCE_US = 5_000
-"""The time within which two equal lines of one process are one fact."""
 _FOR_POLL_TIMEOUT = re.compile(r"due to consumer poll timeout has expired")
 KEEPS_POSITIONS = "kafka-python"
 """This client keeps its positions through a rebalance; all other clients fetch the committed offsets again."""
@@ -299,37 +295,6 @@ def _is_evicted(event: Event) -> bool:
     return event["kind"] == "leaving" and _FOR_POLL_TIMEOUT.search(event["text"]) is not None
 
 
-def _n_facts(same: list[Event]) -> int:
-    """Return how many facts these events of one kind show: a process may print one several times, at once, and the
-    program may print what its client reported."""
-    facts = same[:1]
-    for before, event in pairwise(same):
-        if not _is_repeated(before, event) and not _is_echoed(facts[-1], event):
-            facts.append(event)
-    return len(facts)
-
-
-def _is_echoed(fact: Event, event: Event) -> bool:
-    """Return whether a line soon after ends as the one that reports the fact does, and has no time of its own, or is
-    not librdkafka's as that one is."""
-    if time_of(fact) is None or fact["file"] != event["file"] or event["line"] - fact["line"] > _SOON:
-        return False
-    is_of_client, is_too = (_BY_RDKAFKA.match(each["text"]) for each in (fact, event))
-    is_of_program = time_of(event) is None or (is_of_client and not is_too)
-    return bool(is_of_program) and event["text"].rstrip(_ENDS)[-_SAME:] in fact["text"]
-
-
-def _is_repeated(before: Event, event: Event) -> bool:
-    first, second = time_of(before), time_of(event)
-    if first is None or second is None:
-        is_at_once = before["file"] == event["file"] and event["line"] - before["line"] <= 1
-    else:
-        is_at_once = abs(second - first) <= AT_ONCE_US
-    return is_at_once and all(
-        None in (before[name], event[name]) or before[name] == event[name] for name in ("partitions", "offset")
-    )
-
-
 def _times(instance: ConsumerInstance, kind: str) -> list[int]:
     return [at for event in instance.events if event["kind"] == kind and (at := time_of(event)) is not None]
 
@@ -356,7 +321,8 @@ def _matters(event: Event, found_at: int | None, closed_at: int | None) -> bool:
 
 
 def _repeated(instance: ConsumerInstance, finding: str, text: str, same: list[Event]) -> LogFinding:
-    times = "" if (n_facts := _n_facts(same)) == 1 else f", {n_facts} times"
+    count = n_facts(same)
+    times = "" if count == 1 else f", {count} times"
     first = next((event for event in same if time_of(event) is not None), same[0])
     reason = next((event["reason"] for event in same if event["reason"]), None)
     partitions = sorted({partition for event in same for partition in event["partitions"] or ()})

@@ -36,7 +36,8 @@ _UUID = r"-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
 _BY_LEADER = ("joined", "leader_assigning", "assignment_computed", "member_list")
 _REMOVED = re.compile(r"[Rr]emoving member (\S+) on|`LeaveGroup` request for \(([^)]+)\)")
 _EXPULSIONS = ("member_left", "member_failed", "member_fenced")
-_BEGINS = ("group_rebalancing", "epoch_bumped", "group_converted", "member_left", "member_failed")
+_BEGINS = ("group_rebalancing", "epoch_bumped", "group_converted")
+_DEPARTURES = ("member_left", "member_failed")
 _OF_CLASSIC_GROUPS = ("group_rebalancing", "group_stabilized", "group_empty")
 _ENDS = ("group_stabilized", "group_assigned", "group_empty", "group_failed", "target_computed", "member_assigned")
 """The lines that brokers print while a generation is made, and when it is made: one of both alone gives no duration."""
@@ -112,13 +113,18 @@ class GroupLogs:
         return began, ended, len(clocks) < 2
 
     def _begins(self, events: list[Event]) -> Callable[[Event], bool]:
-        """A classic member that asks to join may only be given an id, and the group continues: unless it is the one
-        that the group rebalances for."""
-        came = {event["member_id"] for event in events if event["kind"] == "group_rebalancing"}
+        """A classic member that asks to join may only be given an id, and the group continues. That a member left is
+        also printed after the rebalance for it. Both begin a rebalance only if the group rebalances for that member;
+        a departure also where the log does not show for whom.
+        """
+        of_group = [event for event in events if event["kind"] == "group_rebalancing"]
+        named = {event["member_id"] for event in of_group}.union(*map(_removed_in, of_group))
 
         def begins(event: Event) -> bool:
-            joins = event["kind"] == "member_joining"
-            return event["kind"] in _BEGINS or (joins and (self.has_epochs or event["member_id"] in came))
+            if event["kind"] in _DEPARTURES and not of_group:
+                return True
+            is_of_member = event["kind"] in (*_DEPARTURES, "member_joining")
+            return event["kind"] in _BEGINS or (is_of_member and (self.has_epochs or event["member_id"] in named))
 
         return begins
 
@@ -135,9 +141,11 @@ class GroupLogs:
         (self.broker_events[last] if last is not None and is_open else self.apart).extend(waiting)
 
     def removed(self, number: int) -> set[str]:
-        """Members that are gone by the broker's word."""
-        events = self.broker_events.get(number, [])
-        return set[str]().union(*map(_removed_in, events))
+        """Members that are gone by the broker's word. It may be printed again behind the generation that they left."""
+        found, before = (
+            set[str]().union(*map(_removed_in, self.broker_events.get(each, []))) for each in (number, number - 1)
+        )
+        return found if self.has_epochs else found - before  # A classic member that joins again has another id.
 
     def resigned(self, number: int) -> set[str]:
         """Members that are gone by their own word, at the end of that generation."""

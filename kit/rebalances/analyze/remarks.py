@@ -21,10 +21,11 @@ from kit.rebalances.analyze.consumer_instances import (
     stream_of,
     time_of,
 )
-from kit.rebalances.analyze.findings import AT_ONCE_US, coordinator_of, found_events
+from kit.rebalances.analyze.findings import coordinator_of, found_events
 from kit.rebalances.analyze.generations import replayed
 from kit.rebalances.analyze.group_logs import FoldedLogs, GroupLogs, collect
 from kit.rebalances.analyze.remark_words import OF_BROKERS, OF_CONSUMERS
+from kit.rebalances.analyze.repeats import AT_ONCE_US
 from kit.tables import schema as tables
 from kit.tables.polars import frame
 from kit.tables.rebalances import LogRemark, Rebalance

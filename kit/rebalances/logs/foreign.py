@@ -11,11 +11,11 @@ import polars as pl
 
 from kit.rebalances.logs import fields, layouts, library_fields, wordings
 from kit.rebalances.logs.known_text import WORDS, located, unquoted
-from kit.rebalances.logs.library_wordings import FRANZ_GO_LINES
 from kit.rebalances.logs.multiline import is_part
 from kit.rebalances.logs.not_logged import is_program, is_stack
 from kit.rebalances.logs.printed_times import ANY, epoch_in, time_in, zone_in
 from kit.rebalances.logs.texts import extracted, has, replaced
+from kit.rebalances.logs.wordings.go import FRANZ_GO_LINES
 
 _ENTITIES = (
     (r"&quot;|&#34;", '"'),

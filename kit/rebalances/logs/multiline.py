@@ -8,8 +8,8 @@ from collections.abc import Iterable
 
 import polars as pl
 
-from kit.rebalances.logs.fields import partitions_in
 from kit.rebalances.logs.layouts import JUL, JUL_HEADER, LIBRDKAFKA
+from kit.rebalances.logs.partition_fields import partitions_in
 from kit.rebalances.logs.texts import extracted, has, regex, replaced
 
 _LOOKS = (

@@ -6,7 +6,7 @@ from functools import cache
 
 import polars as pl
 
-from kit.rebalances.logs import fields, library_fields, wordings
+from kit.rebalances.logs import fields, library_fields, partition_fields, wordings
 from kit.rebalances.logs.texts import extracted, has, replaced
 from kit.tables import schema as tables
 
@@ -52,7 +52,7 @@ def _of_text() -> dict[str, pl.Expr]:
     columns = {
         "said_member": fields.member_of(text),
         "said_group": fields.group_of(text),
-        "said_partitions": fields.partitions_of(text, pl.col("kind")),
+        "said_partitions": partition_fields.partitions_of(text, pl.col("kind")),
         "generation": fields.generation_of(text),
         "leader_id": fields.leader_of(text),
         "assignor": fields.assignor_of(text),

@@ -128,6 +128,24 @@ def test_a_classic_generation_begins_where_a_member_asks_that_the_group_rebalanc
     assert [f"{at:%S}" for at in found.generations["started_at"]] == [second]
 
 
+def test_a_departure_that_is_printed_behind_its_generation_begins_no_other_and_is_counted_once(tmp_path):
+    coordinator = "[GroupCoordinator 3]: "
+    found = read(
+        tmp_path,
+        (10, f"{coordinator}Preparing to rebalance group g in state PreparingRebalance with old generation 1 (o-1) "
+             f"(reason: Removing member {MEMBERS[0]} on LeaveGroup) {COORDINATOR}"),
+        (11, f"{coordinator}Group g with generation 2 is now empty (o-1) {COORDINATOR}"),
+        (12, f"{coordinator}Member MemberMetadata(memberId={MEMBERS[0]}, groupInstanceId=None, clientId=c, "
+             f"clientHost=/h, sessionTimeoutMs=1, rebalanceTimeoutMs=1, supportedProtocols=List(range)) has left "
+             f"group g through explicit LeaveGroup; client reason: not provided {COORDINATOR}"),
+        (40, f"{coordinator}Preparing to rebalance group g in state PreparingRebalance with old generation 2 (o-1) "
+             f"(reason: Adding new member {MEMBERS[1]} with group instance id None) {COORDINATOR}"),
+        (41, f"{coordinator}Stabilized group g generation 3 (o-1) with 1 members {COORDINATOR}"),
+    )  # fmt: skip
+    rows = found.generations.sort("generation").rows(named=True)
+    assert [(row["duration_ms"], row["left"]) for row in rows] == [(1000, [MEMBERS[0]]), (1000, [])]
+
+
 def test_a_target_assignment_names_the_members_of_an_epoch(tmp_path):
     coordinator = "[GroupCoordinator id=1 topic=__consumer_offsets partition=3] [GroupId g] "
     found = read(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kit.rebalances.logs.wording import JAVA, rows
+from kit.rebalances.logs.wordings.template import JAVA, rows
 
 CLASSIC = rows(
     JAVA,

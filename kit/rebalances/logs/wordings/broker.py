@@ -3,7 +3,7 @@ errors that they answer, as phpkafka prints them."""
 
 from __future__ import annotations
 
-from kit.rebalances.logs.wording import BROKER, PHPKAFKA, rows
+from kit.rebalances.logs.wordings.template import BROKER, PHPKAFKA, rows
 
 BROKERS = rows(
     BROKER,

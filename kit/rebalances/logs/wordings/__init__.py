@@ -9,20 +9,19 @@ known and shows no event; the member's own id, generation and partitions are ``k
 
 from __future__ import annotations
 
-from kit.rebalances.logs.broker_wordings import BROKERS, PHPKAFKA_LINES
-from kit.rebalances.logs.java_wordings import CLASSIC, CONSUMER_PROTOCOL, CONTEXTS, FRAMEWORKS
-from kit.rebalances.logs.library_wordings import (
+from kit.rebalances.logs.wordings.broker import BROKERS, PHPKAFKA_LINES
+from kit.rebalances.logs.wordings.go import FRANZ_GO_LINES, KAFKA_GO_LINES, SARAMA_LINES
+from kit.rebalances.logs.wordings.java import CLASSIC, CONSUMER_PROTOCOL, CONTEXTS, FRAMEWORKS
+from kit.rebalances.logs.wordings.library import (
     BROD_LINES,
-    FRANZ_GO_LINES,
-    KAFKA_GO_LINES,
     KAFKA_NODE_LINES,
     KAFKAJS_LINES,
     PYKAFKA_LINES,
     RUBY_KAFKA_LINES,
-    SARAMA_LINES,
 )
-from kit.rebalances.logs.other_wordings import KAFKA_PYTHON, OLD, RDKAFKA
-from kit.rebalances.logs.wording import (
+from kit.rebalances.logs.wordings.librdkafka import RDKAFKA
+from kit.rebalances.logs.wordings.other import KAFKA_PYTHON, OLD
+from kit.rebalances.logs.wordings.template import (
     BESIDE,
     BROD,
     BROKER,
