@@ -357,9 +357,7 @@ def test_a_partition_that_no_broker_has_is_named_and_the_rest_are_read(lab, spar
     assert (second["error"], second["n_records"], second["others"]) == ("no broker names it", None, [])
     assert (third["error"], third["n_records"]) == (None, 0)
     assert newest(frame(topic.commits)) == {("known", "t", 0): (5, None), ("unknown", "t", 0): (None, None)}
-    with pytest.raises(
-        PartialRead, match=r"2 of 3 partitions.*Partition 1: no broker names it.*value of version 99"
-    ):
+    with pytest.raises(PartialRead, match=r"2 of 3 partitions.*Partition 1: no broker names it.*value of version 99"):
         verify_offsets_topic(topic)
 
 
