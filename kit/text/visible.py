@@ -79,11 +79,11 @@ def cell(value: object) -> str:
     return str(value) if is_plain else shortened(visible(str(value)))
 
 
-def shortened(text: str) -> str:
-    """A text too long for a cell: its beginning, its end and its length."""
-    if len(text) <= LONGEST:
+def shortened(text: str, longest: int = LONGEST) -> str:
+    """A text too long for a cell, or for ``longest`` characters: its beginning, its end and its length."""
+    if len(text) <= longest:
         return text
-    return f"{text[: LONGEST - _TAIL]}…{text[-_TAIL:]} ({len(text):,} characters)"
+    return f"{text[: longest - _TAIL]}…{text[-_TAIL:]} ({len(text):,} characters)"
 
 
 def _element(value: object) -> str:

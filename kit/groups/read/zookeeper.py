@@ -25,6 +25,7 @@ from kit.groups.read.other_trees import fetch_other_trees
 from kit.tables import schema as tables
 from kit.tables.groups import ZOOKEEPER, Group, Member, MigrationState, ReadError, Subscription
 from kit.text.numbers import INT32_MAX, offset_in, partition_in
+from kit.text.visible import shortened
 
 
 @dataclass(frozen=True)
@@ -58,6 +59,10 @@ class BrokersTree:
     topics: frozenset[str]
     controller: int | None
     strays: tuple[ReadError, ...] = ()
+
+
+_LONGEST_PATH = 1_000
+"""Characters of a path that an error names. A topic has 249 at most; any tool can make longer znodes."""
 
 
 def fetch_consumers(client: KazooClient, accepts: Callable[[str], bool] = lambda group_id: True) -> ConsumersTree:
@@ -199,7 +204,9 @@ class _Leaves:
             if value is None:
                 refused = self.znodes.refusals.get(index)
                 holds = f"the znode holds {shown(texts[index])}, not {expected}"
-                errors[index] = f"{self._path(index)} {refusal(refused)}" if refused else holds
+                errors[index] = (
+                    f"{shortened(self._path(index), _LONGEST_PATH)} {refusal(refused)}" if refused else holds
+                )
         return errors
 
     def _path(self, index: int) -> str:
@@ -283,7 +290,7 @@ def _offset_columns(leaves: _Leaves) -> dict[str, Any]:
 def _group(group_id: str, listing: _Listing) -> Group:
     names = (listing.ids, listing.migration_ids, listing.owners, listing.offsets)
     refusals = [
-        f"{CONSUMERS}/{group_id}/{branch} {refusal(each, 'listed')}"
+        f"{shortened(f'{CONSUMERS}/{group_id}/{branch}', _LONGEST_PATH)} {refusal(each, 'listed')}"
         for branch, each in zip(BRANCHES, names)
         if isinstance(each, KazooException)
     ]
